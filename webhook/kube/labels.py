@@ -5,51 +5,43 @@ from __future__ import annotations
 import re
 
 LONGEST_VALUE = 63
-_LONGEST_PREFIX = 253
+
+# Also valid in ECMA-262, for the JSON Schema of the settings. Lengths are checked first, by a
+# negative lookahead.
+NAME = r"(?![-A-Za-z0-9_.]{64})[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+DNS_LABEL = rf"(?![-a-z0-9]{{64}}){_DNS}"
+SUBDOMAIN = rf"(?![-a-z0-9.]{{254}}){_DNS}(?:\.{_DNS})*"
+KEY = rf"(?:{SUBDOMAIN}/)?{NAME}"
+VALUE = rf"(?:{NAME})?"
 
 _ODD = re.compile(r"[^A-Za-z0-9\-_. \t\n]")
 _BLANKS = re.compile(r"\s+")
-_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_OF = {form: re.compile(form) for form in (DNS_LABEL, SUBDOMAIN, KEY, VALUE)}
+
+
+def _is(form: str, text: object) -> bool:
+    return isinstance(text, str) and _OF[form].fullmatch(text) is not None
 
 
 def is_value(value: object) -> bool:
     """True for a legal label value: at most 63 characters, alphanumeric at both ends, or empty."""
-    return (
-        isinstance(value, str)
-        and len(value) <= LONGEST_VALUE
-        and _VALUE.fullmatch(value) is not None
-    )
+    return _is(VALUE, value)
 
 
 def is_key(key: object) -> bool:
     """True for a legal label key (a qualified name): `name` or `dns.prefix/name`."""
-    if not isinstance(key, str):
-        return False
-    prefix, slash, name = key.rpartition("/")
-    if slash and not (len(prefix) <= _LONGEST_PREFIX and _SUBDOMAIN.fullmatch(prefix)):
-        return False
-    return len(name) <= LONGEST_VALUE and _NAME.fullmatch(name) is not None
+    return _is(KEY, key)
 
 
 def is_dns_label(name: object) -> bool:
     """True for a legal namespace, volume or host name (RFC 1123 label)."""
-    return (
-        isinstance(name, str)
-        and len(name) <= LONGEST_VALUE
-        and _DNS_LABEL.fullmatch(name) is not None
-    )
+    return _is(DNS_LABEL, name)
 
 
 def is_subdomain(name: object) -> bool:
     """True for a legal object name (RFC 1123 subdomain)."""
-    return (
-        isinstance(name, str)
-        and len(name) <= _LONGEST_PREFIX
-        and _SUBDOMAIN.fullmatch(name) is not None
-    )
+    return _is(SUBDOMAIN, name)
 
 
 def is_kind(kind: object) -> bool:

@@ -8,10 +8,11 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from webhook.core import settings as core
 from webhook.core.built_in import AUTOSCALER_TAINTS, UNTOLERABLE
+from webhook.kube.labels import KEY, VALUE
 from webhook.settings import values as v
 from webhook.settings.maps import DEFAULT, Section
 
-_TAINT = rf"(?:{v.KEY})(?:=(?:{v.VALUE}))?:(?:NoSchedule|PreferNoSchedule|NoExecute)"
+_TAINT = rf"{KEY}(?:={VALUE})?:(?:NoSchedule|PreferNoSchedule|NoExecute)"
 _OFF_LIMITS = "|".join((*UNTOLERABLE, *AUTOSCALER_TAINTS)).replace(".", r"\.")
 
 

@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 from typing_extensions import TypeAliasType
 
 from webhook.core.modes import Mode
+from webhook.kube.labels import DNS_LABEL, KEY, NAME, SUBDOMAIN, VALUE
 from webhook.rules import ALL
 from webhook.settings.nodes import AT_THE_NAME
 
@@ -71,15 +72,8 @@ class Word:
         return {"enum": list(self.words)} | said
 
 
-# Names as Kubernetes allows them (webhook/kube/labels.py; a test compares the two), in the regular
-# expressions that Python and ECMA-262 share. Lengths are checked first, by a negative lookahead.
-_NAME = r"(?![-A-Za-z0-9_.]{64})[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"(?![-a-z0-9.]{{254}}){_DNS}(?:\.{_DNS})*"
-KEY = rf"(?:{_SUBDOMAIN}/)?{_NAME}"
 _START = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]{0,61})?\*"
-_KEYS = rf"{KEY}|(?!\*)(?:{_SUBDOMAIN}/)?{_START}"
-VALUE = rf"(?:{_NAME})?"
+_KEYS = rf"{KEY}|(?!\*)(?:{SUBDOMAIN}/)?{_START}"
 _CONTROL = r"\x00-\x1f\x7f-\x9f"
 _NO_CONTROL = rf"[^{_CONTROL}]"
 _LONGEST = 4095  # bytes of a path: PATH_MAX of Linux, without the final zero byte
@@ -89,12 +83,12 @@ LabelKey = Annotated[str, Text("a label key", KEY, "example.com/name")]
 LabelValue = Annotated[str, Text("a label value of at most 63 characters", VALUE, "gpu")]
 # Names of devices have a prefix. Names without one are cpu, memory and others of Kubernetes itself.
 _RESOURCE = "a resource name with a prefix"
-Resource = Annotated[str, Text(_RESOURCE, rf"{_SUBDOMAIN}/{_NAME}", "nvidia.com/gpu")]
+Resource = Annotated[str, Text(_RESOURCE, rf"{SUBDOMAIN}/{NAME}", "nvidia.com/gpu")]
 Resources = Annotated[
     str,
     Text(
         f"{_RESOURCE}, in which a * may stand at the end",
-        rf"{_SUBDOMAIN}/(?:{_NAME}|{_START})",
+        rf"{SUBDOMAIN}/(?:{NAME}|{_START})",
         "nvidia.com/mig-*",
     ),
 ]
@@ -108,23 +102,23 @@ ExtendedResource = Annotated[
         "the name of an extended resource, which a device plugin can offer: not of kubernetes.io",
         # The name with `requests.` before it, as in a ResourceQuota, must be a resource name, too
         # (IsExtendedResourceName, pkg/apis/core/v1/helper).
-        rf"(?!.*kubernetes\.io/)(?!requests\.)(?![^/]{{245}}){_SUBDOMAIN}/{_NAME}",
+        rf"(?!.*kubernetes\.io/)(?!requests\.)(?![^/]{{245}}){SUBDOMAIN}/{NAME}",
         "nvidia.com/gpu",
     ),
 ]
-ObjectName = Annotated[str, Text("the name of an object", _SUBDOMAIN, "nvidia")]
+ObjectName = Annotated[str, Text("the name of an object", SUBDOMAIN, "nvidia")]
 NamespacedName = Annotated[
     str,
     Text(
         "the namespace and the name of an object, with a / between",
-        rf"(?![-a-z0-9]{{64}}){_DNS}/{_SUBDOMAIN}",
+        rf"{DNS_LABEL}/{SUBDOMAIN}",
         "kube-system/nvidia",
     ),
 ]
 Scheduler = Annotated[str, Text("the name of a scheduler", r"[!-~]+", "my-scheduler")]
 # GPU108 accepts only such a name from the annotation.
 AnnotationScheduler = Annotated[
-    str, Text("the name of a scheduler, a DNS subdomain", _SUBDOMAIN, "my-scheduler")
+    str, Text("the name of a scheduler, a DNS subdomain", SUBDOMAIN, "my-scheduler")
 ]
 HostPath = Annotated[
     str,
@@ -159,7 +153,7 @@ KindName = Annotated[
     str,
     Text("a kind, in capitals as Kubernetes writes it", r"[A-Z][A-Za-z0-9]{0,62}", "TFJob"),
 ]
-Group = Annotated[str, Text("an API group without version", rf"(?:{_SUBDOMAIN})?", "kubeflow.org")]
+Group = Annotated[str, Text("an API group without version", rf"(?:{SUBDOMAIN})?", "kubeflow.org")]
 Pointer = Annotated[
     str,
     Text(
