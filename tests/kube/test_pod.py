@@ -16,7 +16,6 @@ from webhook.kube.pod import (
     as_items,
     as_map,
     is_finished,
-    node_requirements,
 )
 from webhook.kube.pointer import Path
 
@@ -275,22 +274,24 @@ def test_a_pod_can_never_run_if_it_asks_under_a_legacy_name(
     assert pod_with(container, "initContainers").asks_under_legacy_name(DEFAULT) is stuck
 
 
-def test_requirements_of_a_node_affinity_are_found_with_their_paths() -> None:
+def test_terms_of_a_node_affinity_are_found_with_their_places() -> None:
     affinity = {
         REQUIRED: {
             "nodeSelectorTerms": [
-                {"matchFields": []},
+                "no term",
                 {"matchExpressions": [{"key": "a"}, {"key": "b"}]},
             ]
         },
         PREFERRED: [{}, {"preference": {"matchExpressions": [{"key": "c"}]}}],
     }
-    found = {str(path): each["key"] for path, each in node_requirements(affinity)}
-    assert found == {
-        f"/{REQUIRED}/nodeSelectorTerms/1/matchExpressions/0": "a",
-        f"/{REQUIRED}/nodeSelectorTerms/1/matchExpressions/1": "b",
-        f"/{PREFERRED}/1/preference/matchExpressions/0": "c",
-    }
+    pod = Pod({"template": {"spec": {"affinity": {"nodeAffinity": affinity}}}}, Path(("template",)))
+    at = "/template/spec/affinity/nodeAffinity"
+    required = {str(path): len(term["matchExpressions"]) for path, term in pod.required_terms()}
+    assert required == {f"{at}/{REQUIRED}/nodeSelectorTerms/1": 2}
+    assert [str(path) for path, _ in pod.preferences()] == [
+        f"{at}/{PREFERRED}/0",
+        f"{at}/{PREFERRED}/1",
+    ]
 
 
 def test_of_containers_with_one_name_the_first_is_found() -> None:

@@ -15,7 +15,7 @@ from webhook.core.modes import Mode, is_opted_out
 from webhook.core.repaired import earlier
 from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS, Context
 from webhook.kube import affinity
-from webhook.kube.pod import PREFERRED, REQUIRED, Pod, as_items, as_map
+from webhook.kube.pod import REQUIRED, Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ def _of_model(model: str, pod: Pod, cx: Context) -> Pod | None:
     terms, is_whole = [rewritten(term, made), *made.further], True
     if theirs := node_selection.terms(pod):
         terms, is_whole = affinity.and_join(theirs, terms)
-    nodes = {**as_map(pod.affinity.get("nodeAffinity")), REQUIRED: {"nodeSelectorTerms": terms}}
+    nodes = {**pod.node_affinity, REQUIRED: {"nodeSelectorTerms": terms}}
     return pod.having(affinity={**pod.affinity, "nodeAffinity": nodes}) if is_whole else None
 
 
@@ -82,12 +82,10 @@ def carried(pod: Pod, labels: Models, inventory: Inventory) -> Iterator[Path]:
         return
     if models.carry(labels, inventory, str(pod.node_selector.get(legacy))):
         yield pod.spec_at / "nodeSelector" / legacy
-    nodes, at = as_map(pod.affinity.get("nodeAffinity")), pod.spec_at / "affinity" / "nodeAffinity"
-    terms = as_items(as_map(nodes.get(REQUIRED)).get("nodeSelectorTerms"))
-    found = [(at / REQUIRED / "nodeSelectorTerms" / number, term) for number, term in terms]
-    for number, item in as_items(nodes.get(PREFERRED)):
-        found.append((at / PREFERRED / number / "preference", as_map(item.get("preference"))))
-    for place, term in found:
+    preferred = (
+        (at / "preference", as_map(each.get("preference"))) for at, each in pod.preferences()
+    )
+    for place, term in (*pod.required_terms(), *preferred):
         for number, each in as_items(term.get("matchExpressions")):
             listed = each.get("values")
             values = listed if isinstance(listed, list) else []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity.nodesets import NodeSet, as_int64
 from webhook.capacity.whole_gpus import excluded_by
 from webhook.kube.labels import is_key, is_value
-from webhook.kube.pod import REQUIRED, Pod, as_items, as_map
+from webhook.kube.pod import REQUIRED, Pod, as_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
 
 def terms(pod: Pod) -> list[Raw] | None:
     """The terms of the required node affinity, of which one must match; None if there is none."""
-    required = as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED)
+    required = pod.node_affinity.get(REQUIRED)
     if not isinstance(required, dict):
         return None
     return [term for _, term in as_items(required.get("nodeSelectorTerms"))]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.capacity import node_selection
 from webhook.capacity.whole_gpus import is_exclusion
-from webhook.kube.pod import PREFERRED, Pod, as_items, as_map
+from webhook.kube.pod import Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
@@ -233,8 +233,7 @@ def _required(pod: Pod, models: Models) -> list[Raw]:
 
 
 def _preferred(pod: Pod) -> list[Raw]:
-    affinity = as_map(pod.affinity.get("nodeAffinity"))
-    return [as_map(each.get("preference")) for _, each in as_items(affinity.get(PREFERRED))]
+    return [as_map(each.get("preference")) for _, each in pod.preferences()]
 
 
 def _labels(models: Models) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.settings import MODEL_PROFILES, Settings
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import PREFERRED, REQUIRED, Pod, as_items, as_map
+from webhook.kube.pod import Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -148,19 +148,13 @@ def _selector(pod: Pod) -> frozenset[Requirement]:
 
 
 def _required(pod: Pod) -> Terms:
-    terms = as_items(as_map(_node_affinity(pod).get(REQUIRED)).get("nodeSelectorTerms"))
-    return [(None, _term(term)) for _, term in terms]
+    return [(None, _term(term)) for _, term in pod.required_terms()]
 
 
 def _preferred(pod: Pod) -> Terms:
     return [
-        (each.get("weight"), _term(as_map(each.get("preference"))))
-        for _, each in as_items(_node_affinity(pod).get(PREFERRED))
+        (each.get("weight"), _term(as_map(each.get("preference")))) for _, each in pod.preferences()
     ]
-
-
-def _node_affinity(pod: Pod) -> Raw:
-    return as_map(pod.affinity.get("nodeAffinity"))
 
 
 def _term(term: Raw) -> frozenset[Requirement]:

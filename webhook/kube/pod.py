@@ -14,7 +14,7 @@ from webhook.kube.labels import LONGEST_VALUE, is_api_version, is_kind, is_subdo
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.core.settings import Settings
 
@@ -26,6 +26,8 @@ Answer = TypeVar("Answer")
 # Ephemeral containers cannot request resources, but they mount volumes and have variables.
 KINDS = ("initContainers", "containers", "ephemeralContainers")
 SECTIONS = ("limits", "requests")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 _MIRROR = "kubernetes.io/config.mirror"
 _OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
@@ -187,6 +189,26 @@ class Pod:
     def affinity(self) -> Mapping[str, Any]:
         return as_map(self.spec.get("affinity"))
 
+    @property
+    def node_affinity(self) -> Mapping[str, Any]:
+        return as_map(self.affinity.get("nodeAffinity"))
+
+    def required_terms(self) -> list[tuple[Path, Raw]]:
+        """The terms of the required node affinity, with their places."""
+        found = as_items(as_map(self.node_affinity.get(REQUIRED)).get("nodeSelectorTerms"))
+        at = self.required_terms_at if found else ROOT
+        return [(at / number, term) for number, term in found]
+
+    @property
+    def required_terms_at(self) -> Path:
+        return Path((*self.at, "spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms"))
+
+    def preferences(self) -> list[tuple[Path, Raw]]:
+        """The preferred terms of the node affinity with their weights, and their places."""
+        found = as_items(self.node_affinity.get(PREFERRED))
+        at = Path((*self.at, "spec", "affinity", "nodeAffinity", PREFERRED))
+        return [(at / number, each) for number, each in found]
+
     def volumes(self) -> list[tuple[int, Raw]]:
         return as_items(self.spec.get("volumes"))
 
@@ -231,9 +253,11 @@ class Pod:
         text = self.annotations.get("scheduler.alpha.kubernetes.io/affinity")
         if isinstance(text, str) and label in text:
             return True
-        node_affinity = as_map(self.affinity.get("nodeAffinity"))
-        return bool(node_affinity) and any(
-            requirement.get("key") == label for _, requirement in node_requirements(node_affinity)
+        preferred = (as_map(each.get("preference")) for _, each in self.preferences())
+        return any(
+            requirement.get("key") == label
+            for term in (*(term for _, term in self.required_terms()), *preferred)
+            for _, requirement in as_items(term.get("matchExpressions"))
         )
 
     def asks_under_legacy_name(self, settings: Settings) -> bool:
@@ -252,20 +276,3 @@ def _gpus(pod: Pod, settings: Settings) -> dict[str, int]:
         for name, amount in container.gpus(settings).items():
             found[name] = max(amount, found.get(name, 0))
     return found
-
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-
-
-def node_requirements(node_affinity: Mapping[str, Any]) -> Iterator[tuple[Path, Raw]]:
-    """Each matchExpressions entry of a nodeAffinity, with its path below it."""
-    required = as_map(node_affinity.get(REQUIRED))
-    at = Path((REQUIRED, "nodeSelectorTerms"))
-    for position, term in as_items(required.get("nodeSelectorTerms")):
-        for index, requirement in as_items(term.get("matchExpressions")):
-            yield at / position / "matchExpressions" / index, requirement
-    for position, preferred in as_items(node_affinity.get(PREFERRED)):
-        preference = as_map(preferred.get("preference"))
-        for index, requirement in as_items(preference.get("matchExpressions")):
-            yield Path((PREFERRED, position, "preference", "matchExpressions", index)), requirement

@@ -72,7 +72,7 @@ from webhook.core.text_patterns import LABEL_TEXT
 from webhook.kube import affinity
 from webhook.kube.labels import sanitised
 from webhook.kube.managed_fields import entries, fields
-from webhook.kube.pod import PREFERRED, REQUIRED, as_items, as_map
+from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,18 +112,16 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
     """What becomes of the labels that the pod names."""
-    at = pod.spec_at / "affinity" / "nodeAffinity"
-    node_affinity = as_map(pod.affinity.get("nodeAffinity"))
     whole = chosen(pod, cx)
-    required = list(_required(node_affinity, at, cx, whole=whole))
-    preferred = list(_preferred(node_affinity, at, cx))
+    required = list(_required(pod, cx, whole=whole))
+    preferred = list(_preferred(pod, cx))
     finding, join, remarks = _node_selector(pod, cx, whole=whole)
     if not cx.may_constrain:
         changes = [made for _, made in required] + [made for _, made, _ in preferred]
         yield from _of_today(pod, cx, finding, join, changes)
         return
     if finding is not None and join:
-        yield from _joined(pod, at / REQUIRED, required, cx, (finding, join))
+        yield from _joined(pod, required, cx, (finding, join))
     else:
         if finding is not None:
             yield finding
@@ -157,8 +155,7 @@ def _of_today(
     if finding is not None and _is_said(pod, finding, join):
         yield _came_back(finding, cx.settings.models.key)
     elif finding is not None and here and not some:
-        to = pod.spec_at / "affinity" / "nodeAffinity" / REQUIRED
-        yield from _joined(pod, to, [], cx, (finding, join)) if join else (finding,)
+        yield from _joined(pod, [], cx, (finding, join)) if join else (finding,)
     elif finding is not None or changes:
         in_pods = in_pods and finding is not None and not some
         message = _left(pod, cx, some=some, in_pods=in_pods)
@@ -196,8 +193,7 @@ def _is_said(pod: Pod, finding: Finding, join: list[Raw]) -> bool:
     """
     if not join:
         return finding.edits == (Remove(finding.at),)
-    required = as_map(as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED))
-    terms = [term for _, term in as_items(required.get("nodeSelectorTerms"))]
+    terms = [term for _, term in pod.required_terms()]
     return bool(terms) and affinity.and_join(terms, join) == (terms, True)
 
 
@@ -303,20 +299,14 @@ def _node_selector(
 
 def _joined(
     pod: Pod,
-    at: Path,
     required: list[tuple[Path, TermChange]],
     cx: Context,
     moved: tuple[Finding, list[Raw]],
 ) -> Iterator[Finding]:
     """Required node affinity with the terms joined to it, and its own legacy keys rewritten."""
     finding, join = moved
-    selector = as_map(as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED))
-    changes = {place[-1]: made for place, made in required}
-    keep = TermChange(Fate.KEEP, {})
-    terms = [
-        rewritten(term, changes.get(position, keep))
-        for position, term in as_items(selector.get("nodeSelectorTerms"))
-    ]
+    changes, keep, at = dict(required), TermChange(Fate.KEEP, {}), pod.required_terms_at
+    terms = [rewritten(term, changes.get(place, keep)) for place, term in pod.required_terms()]
     terms += [term for made in changes.values() for term in made.further]
     joined, whole = affinity.and_join(terms, join) if terms else (join, True)
     if not whole:
@@ -324,10 +314,10 @@ def _joined(
             f"spec.affinity would have {affinity.TOO_MANY}, so nodeSelector stays "
             f"as it is and the pod waits: write {cx.settings.models.key} into spec.affinity"
         )
-        yield Finding(CODE, at, message, severity=Severity.MANUAL)
+        yield Finding(CODE, at.parent, message, severity=Severity.MANUAL)
         yield from _required_findings(required, cx)
         return
-    edits = (*finding.edits, Set(at / "nodeSelectorTerms", joined))
+    edits = (*finding.edits, Set(at, joined))
     is_choice = any(made.is_choice for _, made in required)
     safety = Safety.CHOICE if is_choice else finding.safety
     yield replace(finding, edits=edits, safety=safety)
@@ -336,26 +326,22 @@ def _joined(
             yield Finding(CODE, place, note, severity=_of_note(cx, is_choice=made.is_choice))
 
 
-def _required(
-    node_affinity: Raw, at: Path, cx: Context, *, whole: Chosen | None
-) -> Iterator[tuple[Path, TermChange]]:
-    terms = as_items(as_map(node_affinity.get(REQUIRED)).get("nodeSelectorTerms"))
+def _required(pod: Pod, cx: Context, *, whole: Chosen | None) -> Iterator[tuple[Path, TermChange]]:
+    terms = pod.required_terms()
     changes = (term_change(term, cx, preferred=False, whole=whole) for _, term in terms)
-    for (position, _), made in zip(terms, within(changes, len(terms)), strict=True):
+    for (place, _), made in zip(terms, within(changes, len(terms)), strict=True):
         if made.fate is not Fate.KEEP:
-            yield at / REQUIRED / "nodeSelectorTerms" / position, made
+            yield place, made
 
 
-def _preferred(
-    node_affinity: Raw, at: Path, cx: Context
-) -> Iterator[tuple[Path, TermChange, list[Append]]]:
+def _preferred(pod: Pod, cx: Context) -> Iterator[tuple[Path, TermChange, list[Append]]]:
     """Each preference that changes, and what is to be preferred beside it."""
-    items, to = as_items(node_affinity.get(PREFERRED)), at / PREFERRED
+    items = pod.preferences()
     changes = (term_change(as_map(i.get("preference")), cx, preferred=True) for _, i in items)
-    for (position, item), made in zip(items, within(changes, len(items)), strict=True):
-        further = [Append(to, {**item, "preference": each}) for each in made.further]
+    for (at, item), made in zip(items, within(changes, len(items)), strict=True):
+        further = [Append(at.parent, {**item, "preference": each}) for each in made.further]
         if made.fate is not Fate.KEEP:
-            yield to / position / "preference", made, further
+            yield at / "preference", made, further
 
 
 def _required_findings(required: list[tuple[Path, TermChange]], cx: Context) -> Iterator[Finding]:
