@@ -461,7 +461,7 @@ def test_hints_of_autoscalers_are_read_with_the_shipped_role(
 
             def hints() -> list[str] | None:
                 inventory = running.reader.refresh()
-                return (inventory and [words for words, _ in inventory.index.hints]) or None
+                return (inventory and [words for words, _ in inventory.index.hinted]) or None
 
             assert until(hints, "a snapshot") == [
                 "NodePool spot (Karpenter)",
@@ -499,7 +499,7 @@ def test_the_status_of_cluster_autoscaler_may_be_in_another_namespace(
             cluster.kubectl("create", "rolebinding", "status", "-n", "scaling", *bound)
         with WatcherProcess(tmp_path, kubeconfig, [f"--config={config}"]) as running:
             inventory = until(running.reader.refresh, "a snapshot")
-            hints = [words for words, _ in inventory.index.hints]
+            hints = [words for words, _ in inventory.index.hinted]
             assert (hints, inventory.refused) == (["node group large (cluster-autoscaler)"], [])
     finally:
         cluster.kubectl("delete", "namespace", "scaling")

@@ -239,7 +239,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "other JSON": (lambda _: b"[1]\n", "not a snapshot"),
     "only the first line": (lambda data: data.partition(b"\n")[0], "not a snapshot"),
     "another version": (
-        lambda data: data.replace(b'"format":5', b'"format":9', 1),
+        lambda data: data.replace(b'"format":6', b'"format":9', 1),
         "another version",
     ),
     "lengths that are none": (

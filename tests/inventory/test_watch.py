@@ -227,7 +227,7 @@ def test_hints_of_autoscalers_are_read_and_a_right_that_is_taken_away_stops_noth
     api.put("configmaps", "cluster-autoscaler-status", config_map)
     with watching(api, tmp_path) as running:
         inventory = until(running.reader.refresh, "a snapshot")
-        assert [words for words, _ in inventory.index.hints] == [
+        assert [words for words, _ in inventory.index.hinted] == [
             "NodePool spot (Karpenter)",
             "node group more (cluster-autoscaler)",
         ]
@@ -258,7 +258,7 @@ def test_node_pools_of_a_version_that_is_newer_than_the_watcher_are_found(
     api.put("nodepools", "spot", {"spec": {"shape": "of another time"}})
     with watching(api, tmp_path) as running:
         inventory = until(running.reader.refresh, "a snapshot")
-        assert [words for words, _ in inventory.index.hints] == ["NodePool spot (Karpenter)"]
+        assert [words for words, _ in inventory.index.hinted] == ["NodePool spot (Karpenter)"]
         until(lambda: running.state("nodepools").state == "watching", "a watch")
     assert any(path == "/apis/karpenter.sh/v2/nodepools" for _, path, _ in api.asked)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ANY = "*"  # in place of a former value: any value; no label can have this one
 # Labels with another value on each node: a new node never has the value of another node.
 OWN_NAMES = frozenset({"kubernetes.io/hostname"})
+_SETS = ("open_labels", "open_gpus", "may_come", "grows")
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,15 @@ class NodeIndex:
     totals: Mapping[str, Total] = field(default_factory=dict)
     gpu_labels: frozenset[str] = frozenset()  # keys of labels on nodes with GPUs
     former: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> a table
-    # Sets: open labels, open GPUs, nodes that may be added, and of these the ones in any number.
-    opened: tuple[str, str, str, str] = ("", "", "", "")
-    hints: tuple[tuple[str, str], ...] = ()  # what an autoscaler may add, and its set
+    open_labels: NodeSet = 0  # nodes that may get labels which they lack
+    open_gpus: NodeSet = 0  # nodes that may get GPUs of a resource of which they show none
+    may_come: NodeSet = 0  # nodes that may not exist now
+    grows: NodeSet = 0  # nodes that autoscalers may add in any number
+    # Nodes that an autoscaler may add and that are only partly known, as text.
+    hinted: tuple[tuple[str, NodeSet], ...] = ()
     # Names that may stand for a GPU -> the nodes that have them, even with the amount 0: a kubelet
     # runs a pod with resources that its node does not name at all.
-    offered: Mapping[str, str] = field(default_factory=dict)
+    offered: Mapping[str, NodeSet] = field(default_factory=dict)
     loads: Callable[[str], Any] = json.loads
 
     @cached_property
@@ -67,7 +71,7 @@ class NodeIndex:
     @cached_property
     def as_shown(self) -> NodeIndex:
         """The same nodes with only the labels that they show now."""
-        return replace(self, former={}, opened=("", *self.opened[1:]))
+        return replace(self, former={}, open_labels=0)
 
     def label(self, key: str) -> Table:
         """The nodes by their value of this label."""
@@ -106,31 +110,6 @@ class NodeIndex:
     @cached_property
     def _former_tables(self) -> dict[str, Table]:
         return {}
-
-    @cached_property
-    def open_labels(self) -> NodeSet:
-        """The nodes that may get labels which they lack."""
-        return nodesets.decode(self.opened[0])
-
-    @cached_property
-    def open_gpus(self) -> NodeSet:
-        """The nodes that may get GPUs of a resource of which they show none."""
-        return nodesets.decode(self.opened[1])
-
-    @cached_property
-    def may_come(self) -> NodeSet:
-        """The nodes that may not exist now."""
-        return nodesets.decode(self.opened[2])
-
-    @cached_property
-    def grows(self) -> NodeSet:
-        """The nodes that autoscalers may add in any number."""
-        return nodesets.decode(self.opened[3])
-
-    @cached_property
-    def hinted(self) -> tuple[tuple[str, NodeSet], ...]:
-        """Nodes that an autoscaler may add and that are only partly known, as text."""
-        return tuple((words, nodesets.decode(text)) for words, text in self.hints)
 
     @cached_property
     def only_hinted(self) -> NodeSet:
@@ -195,8 +174,7 @@ class NodeIndex:
 
     def offers(self, resource: str) -> NodeSet:
         """The nodes that have this resource, with any amount."""
-        text = self.offered.get(resource)
-        return nodesets.decode(text) if text is not None else 0
+        return self.offered.get(resource, 0)
 
     @cached_property
     def _decoded(self) -> dict[tuple[str, str, int], NodeSet]:
@@ -246,14 +224,12 @@ class NodeIndex:
             totals={r: numbers.total(r) for r in numbers.allocatable},
             gpu_labels=frozenset(numbers.gpu_labels),
             former={key: texts(table) for key, table in numbers.former.items()},
-            opened=(
-                nodesets.encode(numbers.open_labels),
-                nodesets.encode(numbers.open_gpus),
-                nodesets.encode(numbers.may_come),
-                nodesets.encode(numbers.grows),
-            ),
-            hints=tuple((words, nodesets.encode(found)) for words, found in numbers.hints.items()),
-            offered={r: nodesets.encode(found) for r, found in numbers.offered.items()},
+            open_labels=nodesets.of(numbers.open_labels),
+            open_gpus=nodesets.of(numbers.open_gpus),
+            may_come=nodesets.of(numbers.may_come),
+            grows=nodesets.of(numbers.grows),
+            hinted=tuple((words, nodesets.of(found)) for words, found in numbers.hints.items()),
+            offered={r: nodesets.of(found) for r, found in numbers.offered.items()},
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -273,9 +249,9 @@ class NodeIndex:
             },
             "gpuLabels": sorted(self.gpu_labels),
             "former": dict(self.former),
-            "open": list(self.opened),
-            "hints": [list(each) for each in self.hints],
-            "offered": dict(self.offered),
+            **{name: f"{getattr(self, name):x}" for name in _SETS},
+            "hinted": [[words, f"{nodes:x}"] for words, nodes in self.hinted],
+            "offered": {name: f"{nodes:x}" for name, nodes in self.offered.items()},
         }
 
     @classmethod
@@ -295,9 +271,9 @@ class NodeIndex:
             totals={name: Total(*numbers) for name, numbers in data["totals"].items()},
             gpu_labels=frozenset(data["gpuLabels"]),
             former=data["former"],
-            opened=tuple(data["open"]),
-            hints=tuple((words, text) for words, text in data["hints"]),
-            offered=data["offered"],
+            **{name: int(data[name], 16) for name in _SETS},
+            hinted=tuple((words, int(text, 16)) for words, text in data["hinted"]),
+            offered={name: int(text, 16) for name, text in data["offered"].items()},
             loads=loads,
         )
 

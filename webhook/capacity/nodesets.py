@@ -25,10 +25,7 @@ _MOST_DIGITS = 19
 
 def of(numbers: Iterable[int]) -> NodeSet:
     """The set of these node numbers."""
-    found = 0
-    for number in numbers:
-        found |= 1 << number
-    return found
+    return decode(encode(sorted(numbers)))
 
 
 def encode(numbers: list[int]) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 INVENTORY = "inventory"
 STATUS = "status.json"
-_FORMAT = 5
+_FORMAT = 6
 _OS = "kubernetes.io/os"
 _LARGEST = 256 * capped.MIB  # the snapshot of 15,000 nodes takes about 10
 _LARGEST_STATUS = capped.MIB
