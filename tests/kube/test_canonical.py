@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.canonical import canonical
+from webhook.kube.canonical import canonical, parsed
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,11 @@ def test_what_is_nested_too_deeply_equals_itself_alone() -> None:
     one, other = nested(), nested()
     assert canonical(one) == canonical(one)
     assert canonical(one) != canonical(other)
+
+
+@pytest.mark.parametrize(
+    "text", [None, {}, "", "{", "x" * 9, "[" * 100_000], ids=lambda t: str(t)[:9]
+)
+def test_what_is_no_json_has_no_value(text: object) -> None:
+    assert parsed(text) is None
+    assert parsed('{"a": [1]}') == {"a": [1]}

@@ -15,13 +15,13 @@ webhook LimitRanger runs once more.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.core import repaired
 from webhook.core.rule import RENAMES_AMOUNTS
+from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import entries, fields
 from webhook.kube.pod import SECTIONS, as_map
 
@@ -117,7 +117,4 @@ def _name_in(key: str) -> str:
     """The container's name in a key such as `k:{"name":"main"}`; empty if there is none."""
     if usual := _USUAL_KEY.fullmatch(key):
         return usual[1]
-    try:
-        return str(as_map(json.loads(key.removeprefix("k:"))).get("name", ""))
-    except (ValueError, RecursionError):
-        return ""
+    return str(as_map(parsed(key.removeprefix("k:"))).get("name", ""))

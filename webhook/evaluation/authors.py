@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.budget import excess
 from webhook.evaluation.pod_fields import LISTS, Key, PodFields
 from webhook.evaluation.record import ANNOTATION as RECORD
+from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, is_custom, merged
 from webhook.kube.pod import KINDS, REQUIRED, as_map
 
@@ -319,10 +320,7 @@ def _selector(fields: PodFields) -> Raw:
 
 def _manifest(text: object) -> Raw:
     """The manifest that kubectl applied; empty if it cannot be read, or is over the budget."""
-    try:
-        found = as_map(json.loads(text)) if isinstance(text, str) else {}
-    except (ValueError, RecursionError):
-        return {}
+    found = as_map(parsed(text))
     return {} if excess(found) else found
 
 
@@ -333,11 +331,7 @@ def _item(written: Raw, item: object) -> str:
     real key is not read: this is asked for each word of a record, and a tenant may forge all three.
     """
     sample = next((name for name in islice(written, 2) if name.startswith("k:")), "k:")
-    try:
-        keys = as_map(json.loads(sample[2:_LONGEST_KEY]))
-    except (ValueError, RecursionError):
-        return ""
-    has = as_map(item)
+    keys, has = as_map(parsed(sample[2:_LONGEST_KEY])), as_map(item)
     found = {name: has[name] for name in keys if _is_short(has.get(name))}
     return _key_of(found) if 0 < len(found) <= _MOST_KEYS else ""
 

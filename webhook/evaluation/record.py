@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, is_of_settings
+from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import has_annotation, is_custom
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path
@@ -45,17 +46,13 @@ def read(metadata: Mapping[str, Any]) -> Record:
     text = as_map(metadata.get("annotations")).get(ANNOTATION)
     if not isinstance(text, str) or len(text) > LARGEST:
         return {}
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
     return {
         at: {
             key: (pair[0], pair[1])
             for pointer, pair in as_map(noted).items()
             if len(key := _key(pointer)) > 1 and isinstance(pair, list) and len(pair) == _PAIR
         }
-        for at, noted in as_map(found).items()
+        for at, noted in as_map(parsed(text)).items()
     }
 
 

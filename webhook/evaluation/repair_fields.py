@@ -6,7 +6,6 @@ fields that a repair could have written are removed: fields that a policy has se
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from webhook.core.legacy_names import (
 )
 from webhook.core.settings import Placement, Settings
 from webhook.evaluation.stored import is_of_gpus, model_labels
-from webhook.kube.canonical import canonical
+from webhook.kube.canonical import canonical, parsed
 from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, as_items, as_map
 from webhook.kube.typed import may_have
 
@@ -188,10 +187,7 @@ def _text(each: Raw) -> str:
 
 def _maps(text: Any) -> Iterator[str]:
     """The selectors in this JSON, and all maps without maps in them, each once."""
-    try:
-        waiting = [json.loads(text)] if isinstance(text, str) else []
-    except (ValueError, RecursionError):
-        return
+    waiting = [parsed(text)]
     while waiting:
         here = waiting.pop()
         if isinstance(here, list):

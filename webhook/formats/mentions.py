@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from functools import lru_cache
@@ -16,7 +15,9 @@ from webhook.evaluation.record import ANNOTATION
 from webhook.files.results import Located, Plan, Status
 from webhook.files.source import OBJECT, Source
 from webhook.formats.file_objects import context
+from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import LAST_APPLIED
+from webhook.kube.pod import as_map
 from webhook.rules import PATTERNS, codes, legacy_resource, model_label
 from webhook.templates import actions
 from webhook.yamlpatch.style import line_start
@@ -128,11 +129,7 @@ def _describes_api(source: Source) -> bool:
         return True
     if source.kind != "json" or not ('"swagger"' in text or '"openapi"' in text):
         return False
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and not data.keys().isdisjoint({"swagger", "openapi"})
+    return not as_map(parsed(text)).keys().isdisjoint({"swagger", "openapi"})
 
 
 class Spans:

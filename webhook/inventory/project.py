@@ -79,10 +79,10 @@ def node(raw: Raw, settings: Settings) -> Node:
     they or their plugin are missing (labels with device counts show them).
     """
     metadata, status = as_map(raw.get("metadata")), as_map(raw.get("status"))
-    capacity = dict(_amounts(status.get("capacity"), settings))
+    capacity = dict(amounts(status.get("capacity"), settings))
     # Allocatable is what the scheduler counts; unhealthy devices are not in it.
     allocatable = status.get("allocatable")
-    offered = dict(_amounts(allocatable, settings)) if allocatable else capacity
+    offered = dict(amounts(allocatable, settings)) if allocatable else capacity
     found = Node(
         str(metadata.get("name", "")),
         {intern(key): intern(value) for key, value in labels_of(metadata)},
@@ -144,12 +144,12 @@ def taints_of(taints: object) -> tuple[Taint, ...]:
     )
 
 
-def _amounts(amounts: object, settings: Settings) -> Iterator[tuple[str, int]]:
+def amounts(found: object, settings: Settings) -> Iterator[tuple[str, int]]:
     """GPUs by resource name.
 
     Other devices do not count: on EKS every node offers `vpc.amazonaws.com/pod-eni`.
     """
-    for name, amount in as_map(amounts).items():
+    for name, amount in as_map(found).items():
         if settings.is_gpu(name):
             value = quantity.parse(amount)
             if value is not None:

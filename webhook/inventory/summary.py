@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.inventory import autoscalers
 from webhook.inventory.kinds import add, kinds
+from webhook.inventory.project import amounts
 from webhook.inventory.store import Store
-from webhook.kube import quantity
 from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
@@ -65,16 +65,8 @@ class Summary:
         add(self.kinds, kind, raw, position, self._now)
         if kind == "Node":
             name = str(as_map(raw.get("metadata")).get("name", ""))
-            self._capacity[name] = self._offered(raw)
-
-    def _offered(self, raw: dict[str, Any]) -> dict[str, int]:
-        capacity = as_map(as_map(raw.get("status")).get("capacity"))
-        amounts = {
-            name: quantity.parse(text)
-            for name, text in capacity.items()
-            if self.settings.is_gpu(name)
-        }
-        return {n: quantity.whole(amount) for n, amount in amounts.items() if amount is not None}
+            capacity = as_map(raw.get("status")).get("capacity")
+            self._capacity[name] = dict(amounts(capacity, self.settings))
 
     @property
     def exposed_pods(self) -> int:
