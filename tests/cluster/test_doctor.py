@@ -382,12 +382,6 @@ FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
         WARNING,
         {"dry run": "does not select these labels: kubernetes.io/metadata.name=default"},
     ),
-    "the quota has no room": (
-        f"{HERE}/resourcequotas/gpu-webhook-critical-pods",
-        partial(merged, {"spec": {"hard": {"pods": "2"}}}),
-        WARNING,
-        {"quota": "gpu-webhook-critical-pods (pods) has no room for it"},
-    ),
     "a namespace wants the guard": (
         "/api/v1/namespaces/default",
         partial(merged, {"metadata": {"labels": {"gpu-webhook.dev/guard": "enabled"}}}),
@@ -527,27 +521,6 @@ def test_what_to_do_for_a_missing_right_undoes_no_settings_of_an_overlay(
         "apply again the kustomization that you installed from: it has the roles of the watcher "
         "and their bindings; SECURITY.md says what is missing without each of them"
     )
-
-
-QUOTAS = {
-    "of pods with a deadline": ({"hard": {"pods": "0"}, "scopes": ["Terminating"]}, ""),
-    "of CPU, less than three": (
-        {"hard": {"requests.cpu": "300m"}},
-        "q (requests.cpu)",
-    ),
-}
-
-
-@pytest.mark.parametrize(("spec", "full"), QUOTAS.values(), ids=QUOTAS)
-def test_a_quota_beside_the_shipped_one(spec: Json, full: str, healthy: Installed) -> None:
-    path = f"{HERE}/resourcequotas"
-    with healthy.added(path, {"metadata": {"name": "q"}, "spec": spec}):
-        until(
-            lambda: "used" in healthy.cluster.client.demand("GET", f"{path}/q").body["status"],
-            "the quota to be counted",
-        )
-        found = f"no pod can be added: {full} has no room for it"
-        expect(healthy, WARNING if full else OK, {"quota": found} if full else {})
 
 
 def test_leftovers_of_another_namespace(healthy: Installed) -> None:

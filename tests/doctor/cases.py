@@ -35,7 +35,6 @@ from tests.doctor.installation import (
     with_trial,
     without,
 )
-from tests.doctor.quota_cases import QUOTAS, quota
 from webhook.certs.kept import Kept
 from webhook.certs.steps import Plan
 from webhook.doctor.rights import Right
@@ -214,7 +213,7 @@ TABLE: dict[str, tuple[Facts, str]] = {
         "pods",
     ),
     # quota
-    "room for pods": (
+    "no pod is refused": (
         HEALTHY,
         "quota",
     ),
@@ -231,7 +230,6 @@ TABLE: dict[str, tuple[Facts, str]] = {
         ),
         "quota",
     ),
-    **{name: (quota(*row), "quota") for name, row in QUOTAS.items()},
     # certificates; more in tests/cli/test_certs.py
     "a pair that nobody renewed": (
         replace(HEALTHY, now=NOW + 25 * DAY),

@@ -97,7 +97,6 @@ HEALTHY = Facts(
     live={NAMESPACE: True},
     pods=(POD, POD),
     services=tuple(shipped("base/service.yaml")),
-    quotas=({"metadata": {"name": "q"}, "status": {"hard": {"pods": "9"}, "used": {"pods": "2"}}},),
     priority_class={"metadata": {"name": "system-cluster-critical"}},
     settings_map={"data": {"settings.yaml": "{}"}},
     secret=secret(Kept(ca=CA, leaf=LEAF)),

@@ -29,7 +29,7 @@ CHECKS = (
     ),
     Check("dry run", running.dry_run, (), False),
     Check("pods", running.pods, ("pods",)),
-    Check("quota", running.quota, ("quotas", "priority_class")),
+    Check("quota", running.quota, ("priority_class",)),
     Check("certificates", running.certificates, ("configurations", "secret")),
     Check("watcher", running.watcher, ("lease", "root_ca")),
     Check("rights", running.rights, ("rights",)),

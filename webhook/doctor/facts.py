@@ -60,7 +60,6 @@ class Facts:
     live: Mapping[str, bool | None] = field(default_factory=dict)
     pods: tuple[Raw, ...] = ()
     services: tuple[Raw, ...] = ()
-    quotas: tuple[Raw, ...] = ()
     priority_class: Raw = field(default_factory=dict)
     settings_map: Raw = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
@@ -163,7 +162,6 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         deployment=deployment,
         pods=reader.all("pods", *here, "pods", **labels) if labels else (),
         services=reader.all("services", *here, "services"),
-        quotas=reader.all("quotas", *here, "resourcequotas"),
         priority_class=reader.one("priority_class", *classes, priority) if priority else {},
         settings_map=settings_map,
         settings=settings,

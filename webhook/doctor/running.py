@@ -15,7 +15,6 @@ from webhook.certs.kept import Kept
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired import REPAIRED
 from webhook.doctor import certificates as of_secret
-from webhook.doctor import quotas
 from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
 from webhook.doctor.registration import REPAIR, again, foreign
 from webhook.issuing import lease
@@ -119,7 +118,7 @@ def pods(facts: Facts) -> Iterator[Line]:
 
 def quota(facts: Facts) -> Iterator[Line]:
     """Whether the API server accepts the pods: their priority class, and quotas."""
-    found, name = len(facts.quotas), facts.pod_spec.get("priorityClassName")
+    name = facts.pod_spec.get("priorityClassName")
     if name and not facts.priority_class:
         text = f"there is no PriorityClass {name}: no pod can be made"
         yield Line(FAILED, text, "set priorityClassName to one of `kubectl get pc`")
@@ -131,11 +130,8 @@ def quota(facts: Facts) -> Iterator[Line]:
     for message in refused:
         fix = f"raise the quota; on GKE there must be one: {again(facts, 'a ResourceQuota')}"
         yield Line(FAILED, f"pods are refused: {message}", fix)
-    if full := [*quotas.full(facts.quotas, facts.pod_spec)]:
-        text = f"no pod can be added: {few(full)} has no room for it, so an update cannot begin"
-        yield Line(WARNING, text, "raise that amount in it")
-    elif not refused and (facts.priority_class or not name):
-        yield Line(OK, f"priority class {name or 'not set'}, quotas with room: {found}")
+    if not refused and (facts.priority_class or not name):
+        yield Line(OK, f"priority class {name or 'not set'}, no pod is refused")
 
 
 def versions(facts: Facts) -> Iterator[Line]:
