@@ -115,6 +115,18 @@ BOTH: dict[str, tuple[str, str, int, str]] = {
         EQUAL,
         "Pod/p-*: equal",
     ),
+    "a kind in lower case is the same kind": (
+        new(),
+        new().replace("kind: Pod", "kind: pod"),
+        DIFFERENT,
+        "pod/p: different: kind (changed by no rule)",
+    ),
+    "a pod without a name": (
+        old().replace("{name: p}", "{}"),
+        new().replace("{name: p}", "{}"),
+        EQUAL,
+        "Pod/(no name): equal",
+    ),
     "another namespace": (
         old(),
         new().replace("name: p", "name: p, namespace: team"),
@@ -155,8 +167,8 @@ BOTH: dict[str, tuple[str, str, int, str]] = {
     ),
     "the same text without an object": ("a: 1\n", "a: 1\n", EQUAL, "nothing to compare"),
     "the same text with a legacy word": (
-        "limits: {alpha.kubernetes.io/nvidia-gpu: 1}\n",
-        "limits: {alpha.kubernetes.io/nvidia-gpu: 1}\n",
+        "resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}\n",
+        "resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}\n",
         NOT_PROVABLE,
         "without a kind",
     ),
@@ -221,17 +233,55 @@ def test_folders_are_compared_by_file_and_name(verify: Verify, tmp_path: Path) -
     ]
 
 
-def test_other_files_of_a_folder(verify: Verify, tmp_path: Path) -> None:
-    """Those that are the same, and hold no legacy word, are not mentioned."""
-    same = {"README.md": "# x\n", "ci.yaml": "on: push\n", "x.py": "print()\n"}
-    written(tmp_path / "old", {**same, "guide.md": "```\nalpha.kubernetes.io/nvidia-gpu\n```\n"})
-    written(tmp_path / "new", {**same, "guide.md": "```\nnvidia.com/gpu\n```\n"})
+GUIDE, GO = "```yaml\nlimits: {{ {}: 1 }}\n```\n", 'const name = "{}"\n'
+KEY, CURRENT_KEY = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
+HELM = "kind: Pod\nmetadata: {{name: {{{{ .Values.{} }}}}}}\n"
+# A file, its text on both sides (None: it is not there), and why it is mentioned, if it is.
+OTHERS: dict[str, tuple[str, str | None, str | None, str]] = {
+    "a document that changes": ("README.md", "# x\n", "# y\n", ""),
+    "a document that comes": ("README.md", None, "# y\n", ""),
+    "a program that changes": ("x.go", "a", "b", ""),
+    "a program with the current name": ("x.go", GO.format(CURRENT_KEY), GO.format(CURRENT_KEY), ""),
+    "a program with the legacy name": (
+        *("x.go", GO.format(KEY), GO.format(KEY)),
+        "it is no manifest: its contents are not compared",
+    ),
+    "a program that is migrated": (
+        *("x.go", GO.format(KEY), GO.format(CURRENT_KEY)),
+        "it is no manifest: its contents are not compared",
+    ),
+    "a part of a manifest in a document": (
+        *("x.md", GUIDE.format(KEY), GUIDE.format(CURRENT_KEY)),
+        "it has a code block that is no whole object",
+    ),
+    "a template that stays": ("x.yaml", HELM.format("a"), HELM.format("a"), ""),
+    "a template that changes": (
+        *("x.yaml", HELM.format("a"), HELM.format("b")),
+        "it is a template outside of a chart: render it, and compare the results",
+    ),
+    "a template that goes": (
+        *("x.yaml", HELM.format("a"), None),
+        "it is a template outside of a chart: render it, and compare the results",
+    ),
+    "other YAML that stays": ("ci.yaml", "on: push\n", "on: push\n", ""),
+    "other YAML that changes": (
+        *("ci.yaml", "on: push\n", "on: tag\n"),
+        "it has a document without a kind, which is no object",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "was", "now", "why"), OTHERS.values(), ids=OTHERS)
+def test_files_without_objects(
+    name: str, was: str | None, now: str | None, why: str, verify: Verify, tmp_path: Path
+) -> None:
+    for side, text in (("old", was), ("new", now)):
+        written(tmp_path / side, {} if text is None else {name: text})
     code, said = verify("old", "new")
-    assert code == NOT_PROVABLE
-    assert said.splitlines() == [
-        "new/guide.md: not provable: it has a code block that is no whole object",
-        "1 compared: 1 not provable",
-    ]
+    assert code == (NOT_PROVABLE if why else EQUAL)
+    shown = f"{'old' if now is None else 'new'}/{name}"
+    expected = [f"{shown}: not provable: {why}", "1 compared: 1 not provable"]
+    assert said.splitlines() == (expected if why else ["nothing to compare"])
 
 
 CHART = {"Chart.yaml": "apiVersion: v2\nname: x\nversion: 1.0.0\n", "templates/pod.yaml": old()}
@@ -429,7 +479,7 @@ def test_files_beside_a_kustomization_are_compared_too(verify: Verify, tmp_path:
 def test_a_document_is_compared_by_its_blocks(verify: Verify, tmp_path: Path) -> None:
     """Prose is applied to no cluster; another block may be."""
     prose = "# alpha.kubernetes.io/nvidia-gpu\n\n```sh\nkubectl get pods\n```\n"
-    shell = "\n```sh\nkubectl get nodes -o yaml | grep nvidia.com/gpu\n```\n"
+    shell = f"\n```sh\nkubectl apply -f - <<EOF\n{old()}EOF\n```\n"
     written(
         tmp_path,
         {

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 CASES = cases()
 # Done, but not proven by the file alone; by the file, with the reason.
 OWN_NOT_PROVABLE: dict[str, str] = {}
-SHARED_NOT_PROVABLE = {
-    "polyaxon-chart-polyaxon-values.yaml": "it has a document without a kind, which is no object"
-}
-# What is only rendered, or read by people: verify says so of the whole file.
+SHARED_NOT_PROVABLE = dict.fromkeys(
+    (
+        *("kubeflow-labs-3-gpus-readme.md", "kubeflow-labs-4-gpus-readme.md"),
+        *("kubeflow-labs-6-tfjob-readme.md", "kubernetes-gpu-guide-readme.md"),
+    ),
+    "it has a code block that is no whole object",
+)
+# What is only rendered or run: verify says so of the whole file.
 NO_MANIFEST = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
@@ -59,8 +63,8 @@ def test_every_shared_file_that_is_done_is_equal(capsys: pytest.CaptureFixture[s
         why = {each.why for each in found if each.result is not Result.EQUAL}
         kind = Source.of(file.name, raw).kind
         if kind in NO_MANIFEST:
-            assert why == {NO_MANIFEST[kind]}, file.name
-            reasons[NO_MANIFEST[kind]] += 1
+            assert why <= {NO_MANIFEST[kind]}, file.name
+            reasons.update(why or ["nothing of it is legacy"])
         elif is_done(result):
             counts["not equal" if why else "equal"] += 1
             counts["edited and equal"] += not why and result.new_text is not None

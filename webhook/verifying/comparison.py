@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.core.errors import InputError
 from webhook.files import diff, search_words
+from webhook.files.results import Status
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 from webhook.formats.opt_outs import with_namespaces
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import as_map
@@ -62,7 +66,7 @@ def compare(old: Side, new: Side, plan: Plan, store: Store | None = None) -> lis
     for text in old.texts.values():
         plan = with_namespaces(plan, text)
     found = [_both(*pair, plan, store) for pair in _pairs(old.found, new.found, plan)]
-    found += _unread(old.unread, new.unread, search_words.words(plan.settings))
+    found += _unread(old.unread, new.unread, plan)
     return sorted(found, key=lambda each: (each.path, each.place.line, each.name))
 
 
@@ -78,10 +82,10 @@ def _pairs(
     for is_far in (False, True):
         waiting: dict[tuple[Key, str], deque[Found]] = defaultdict(deque)
         for each in news:
-            waiting[_key(each.object, plan), "" if is_far else each.below].append(each)
+            waiting[_same(each.object, plan), "" if is_far else each.below].append(each)
         rest = []
         for one in olds:
-            there = waiting[_key(one.meant.object, plan), "" if is_far else one.found.below]
+            there = waiting[_same(one.meant.object, plan), "" if is_far else one.found.below]
             if there:
                 yield one, there.popleft()
             else:
@@ -100,8 +104,15 @@ def _key(obj: Raw, plan: Plan) -> Key:
     """The current kind, the namespace and the name."""
     metadata, successor = as_map(obj.get("metadata")), workload_successor(obj, plan.target)
     kind = str(obj.get("kind")) if successor is None else successor.kind
-    name = metadata.get("name") or f"{metadata.get('generateName') or ''}*"
+    generated = metadata.get("generateName")
+    name = metadata.get("name") or (f"{generated}*" if generated else "(no name)")
     return kind, str(metadata.get("namespace") or ""), str(name)
+
+
+def _same(obj: Raw, plan: Plan) -> Key:
+    """The key by which objects are matched: `pod` is what many files call a Pod."""
+    kind, namespace, name = _key(obj, plan)
+    return kind.lower(), namespace, name
 
 
 def _both(old: _Old | None, new: Found | None, plan: Plan, store: Store | None) -> Compared:
@@ -178,17 +189,38 @@ def _diff(wanted: Raw, got: Raw) -> str:
     return "".join(lines)
 
 
-def _unread(
-    old: Iterable[Unread], new: Iterable[Unread], words: tuple[bytes, ...]
-) -> Iterator[Compared]:
-    """The files of which nothing is known, without those that are the same and not legacy."""
+def _unread(old: Iterable[Unread], new: Iterable[Unread], plan: Plan) -> Iterator[Compared]:
+    """The files of which nothing is known, without those that do not matter."""
     before = {each.below: each for each in old}
     after = {each.below: each for each in new}
+    words = search_words.words(plan.settings)
     for below, each in {**before, **after}.items():
-        was, now = before.get(below), after.get(below)
-        is_same = was is not None and now is not None and was.content == now.content
-        content = each.content
-        if is_same and content is not None and not any(word in content for word in words):
-            continue
-        old_path = was.path if was else ""
-        yield Compared(each.path, Result.NOT_PROVABLE, each.path, old_path=old_path, why=each.why)
+        sides = [side[below] for side in (before, after) if below in side]
+        if _matters(sides, words, plan):
+            old_path = before[below].path if below in before else ""
+            yield Compared(
+                each.path, Result.NOT_PROVABLE, each.path, old_path=old_path, why=each.why
+            )
+
+
+def _matters(sides: list[Unread], words: tuple[bytes, ...], plan: Plan) -> bool:
+    """Whether the file may be applied and differs, or something in it is to be migrated."""
+    contents = {each.content for each in sides}
+    if None in contents or (sides[-1].may_be_applied and len(sides) + len(contents) != _SAME):
+        return True
+    return any(
+        _is_legacy(each.path, each.content, plan)
+        for each in sides
+        if each.content is not None and any(word in each.content for word in words)
+    )
+
+
+_SAME = 3  # two sides, one content
+
+
+def _is_legacy(path: str, content: bytes, plan: Plan) -> bool:
+    try:
+        found = migrate_text(Source.of(path, content), plan).located
+    except InputError:  # no text
+        return False
+    return any(each.status in {Status.FIXABLE, Status.MANUAL} for each in found)

@@ -38,8 +38,8 @@ _MANIFESTS = ("yaml", "json")
 _OTHERS = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
-    "markdown": "it has a code block that is no whole object",
 }
+_OF_BLOCKS = "it has a code block that is no whole object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Unread:
     below: str
     why: str
     content: bytes | None = None
+    may_be_applied: bool = True  # the text, or what is rendered of it
 
 
 @dataclass(slots=True)
@@ -155,7 +156,7 @@ class _Reader:
             self._blocks(source)
         elif source.kind not in _MANIFESTS:
             why = _OTHERS.get(source.kind, "it is no manifest: its contents are not compared")
-            self._not_read(path, why, raw)
+            self._not_read(path, why, raw, may_be_applied=source.kind in _OTHERS)
         elif source.kind == "yaml" and kustomize.is_patch(source):
             self._not_read(path, "it is a patch: compare the kustomization that uses it", raw)
         else:
@@ -189,11 +190,12 @@ class _Reader:
             stream = documents.read(text)
             made = [obj for each in stream.documents for _, obj in objects(each.data)]
             if stream.unread or not all(isinstance(obj.get("kind"), str) for obj in made or [{}]):
-                rest.append(text)
+                rest.append(f"```{block.language}\n{text}\n```\n")
                 continue
             place = source.place(block.start, block.start)
             self.side.found += [Found(obj, shown, below, place) for obj in made]
-        self._not_read(path, _OTHERS["markdown"], "".join(rest).encode(errors="surrogatepass"))
+        left = "".join(rest).encode(errors="surrogatepass")
+        self._not_read(path, _OF_BLOCKS, left, may_be_applied=False)
 
     def chart(self, folder: str) -> None:
         """What `helm template` prints for the default values."""
@@ -244,8 +246,11 @@ class _Reader:
             for _, obj in objects(document.data):
                 self.side.found.append(Found(obj, self._shown(folder), self._below(folder)))
 
-    def _not_read(self, path: str, why: str, content: bytes | None = None) -> None:
-        self.side.unread.append(Unread(self._shown(path), self._below(path), why, content))
+    def _not_read(
+        self, path: str, why: str, content: bytes | None = None, *, may_be_applied: bool = True
+    ) -> None:
+        unread = Unread(self._shown(path), self._below(path), why, content, may_be_applied)
+        self.side.unread.append(unread)
 
     def _below(self, path: str) -> str:
         return "" if path == self.asked.base else os.path.relpath(path, self.asked.base)
