@@ -223,9 +223,7 @@ def _opted_out(kustomization: dict[str, Any], files: Iterable[str]) -> OptedOut:
             templates |= any(given.get(each) for each in ("includeSelectors", "includeTemplates"))
     namespaces: set[str] = set()
     for file in files:
-        with suppress(OSError), Path(file).open("rb") as opened:
-            text = opened.read(_LARGEST).decode(errors="replace")
-            namespaces |= namespaces_left_alone(text, label=objects)
+        namespaces |= namespaces_left_alone(text_of(file), label=objects)
     namespace = kustomization.get("namespace")
     given_to_all = namespace if isinstance(namespace, str) else ""
     if namespaces and given_to_all:  # the label also applies to the namespace itself

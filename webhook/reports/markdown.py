@@ -24,14 +24,14 @@ _LINK = re.compile(r"(https?)(?=://)|(www)(?=\.)", re.IGNORECASE)
 _NOTHING = "<!-- -->"  # between a sign and its word: it mentions no user and links no issue
 
 
-def markdown(report: Report, base: str = "", most: int = _MOST) -> str:
-    """The comment. Links begin with `base`, such as `https://github.com/o/r/blob/SHA/`.
+def markdown(report: Report, most: int = _MOST) -> str:
+    """The comment, never longer than `most`.
 
-    It is never longer than `most`: patches are left out first, then findings, which are counted.
+    Patches are left out first, then findings, which are counted.
     """
     head = _head(report)
     room = most - len(head) - _ROOM
-    bodies, left_out = _bodies(report, base, room)
+    bodies, left_out = _bodies(report, room)
     room -= sum(len(_folded(result, body, "")) for result, body in bodies)
     parts = [head]
     for result, body in bodies:
@@ -45,13 +45,13 @@ def markdown(report: Report, base: str = "", most: int = _MOST) -> str:
     return "".join(parts)
 
 
-def _bodies(report: Report, base: str, room: int) -> tuple[list[tuple[FileResult, str]], int]:
+def _bodies(report: Report, room: int) -> tuple[list[tuple[FileResult, str]], int]:
     """The findings of each file, as many as fit, and the number of those that do not fit."""
     bodies = []
     left_out = 0
     for result in report.results:
         body = ""
-        for line in _lines(result, base):
+        for line in _lines(result):
             if left_out or len(_folded(result, body + line, "")) > room:
                 left_out += 1
             else:
@@ -84,24 +84,24 @@ def _table(report: Report, columns: list[Status]) -> Iterator[str]:
             yield f"| {escaped(f'{code} {manual.name}'.rstrip())} | {cells} |"
 
 
-def _lines(result: FileResult, base: str) -> Iterator[str]:
+def _lines(result: FileResult) -> Iterator[str]:
     if result.error:
         yield f"- **not read**: {escaped(sentence(result.error))}\n"
     for located in result.located:
-        yield _finding(result.path, located, base)
+        yield _finding(result.path, located)
     for skipped in result.skipped:
-        where = f" {_link(result.path, skipped.place.line, base)}" if skipped.place else ""
+        where = f" {_link(result.path, skipped.place.line)}" if skipped.place else ""
         yield f"- skipped{where}: {escaped(sentence(skipped.reason))}\n"
 
 
-def _finding(path: str, located: Located, base: str) -> str:
-    where = _link(path, located.place.line, base)
+def _finding(path: str, located: Located) -> str:
+    where = _link(path, located.place.line)
     words = f"{escaped(located.code)} ({WORDS[located.status]})"
     return f"- {where} **{words}**: {escaped(sentence(located.message))}\n"
 
 
-def _link(path: str, line: int, base: str) -> str:
-    return f"[line {line}]({base}{relative_uri(path)}#L{line})"
+def _link(path: str, line: int) -> str:
+    return f"[line {line}]({relative_uri(path)}#L{line})"
 
 
 def _folded(result: FileResult, body: str, patch: str) -> str:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.text_patterns import find
-from webhook.kube.pointer import ROOT, Path
+from webhook.kube.walk import walk
 from webhook.rules import PATTERNS, dead_annotations
 from webhook.templates import actions
 from webhook.templates.open_places import said_indent
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.files.source import Source
+    from webhook.kube.pointer import Path
     from webhook.templates.actions import Action, Template
     from webhook.yamlpatch.documents import Document
 
@@ -38,9 +39,14 @@ def is_any_made(source: Source) -> bool:
 
 def made_annotations(document: Document, template: Template) -> Iterator[Path]:
     """Their places, for one combination of branches."""
-    for at in _annotations(document.data, ROOT):
-        if actions_of(document, template, at):
+    for at, _ in walk(document.data):
+        is_annotation = at[-2:-1] == ("annotations",) and isinstance(at[-1], str)
+        if is_annotation and _is_legacy(at[-1]) and actions_of(document, template, at):
             yield at
+
+
+def _is_legacy(name: Any) -> bool:
+    return dead_annotations.is_dead(name) or next(find(name, PATTERNS), None) is not None
 
 
 def actions_of(document: Document, template: Template, at: Path) -> list[Action]:
@@ -52,20 +58,6 @@ def actions_of(document: Document, template: Template, at: Path) -> list[Action]
         return []
     end = _end_in_flow(holder, member) if holder.flow else _end_in_block(template, member)
     return template.actions_in(member.key.end, end)
-
-
-def _annotations(data: Any, at: Path) -> Iterator[Path]:
-    if isinstance(data, dict):
-        for name, value in data.items():
-            if name == "annotations" and isinstance(value, dict):
-                for key in value:
-                    if dead_annotations.is_dead(key) or next(find(key, PATTERNS), None):
-                        yield at / name / key
-            else:
-                yield from _annotations(value, at / name)
-    elif isinstance(data, list):
-        for position, value in enumerate(data):
-            yield from _annotations(value, at / position)
 
 
 def _end_in_flow(holder: Map, member: Member) -> int:

@@ -96,7 +96,7 @@ def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
         yield from _own_lines(document, entry)
 
 
-def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> Replacement:
+def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> list[Replacement]:
     """The lines of new entries, after the last one and its trailing comment."""
     text, last = document.text, entries(node)[-1]
     writer = Writer(style_of(document, node))
@@ -108,8 +108,8 @@ def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> R
     at = next_line(text, line_end(text, last.end))
     block = [indented(line, indent) for line in lines]
     if at == len(text) and not text.endswith("\n"):
-        return Replacement(at, at, "".join(f"{ends}{line}" for line in block))
-    return Replacement(at, at, "".join(f"{line}{ends}" for line in block))
+        return [Replacement(at, at, "".join(f"{ends}{line}" for line in block))]
+    return [Replacement(at, at, "".join(f"{line}{ends}" for line in block))]
 
 
 def parted(document: Document, gone: list[Replacement], kept: Container[int]) -> list[Replacement]:

@@ -58,11 +58,14 @@ def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
     for holder in changes.holders():
         gone = changes.removed_from(holder)
         new = changes.added_to(holder)
-        if len(gone) == len(entries(holder)):
-            changed: Iterable[Replacement] = _filled(document, holder, new)
+        changed: Iterable[Replacement]
+        if len(gone) == len(entries(holder)):  # nothing of it is left
+            value: Any = dict(new) if isinstance(holder, Map) else [item for _, item in new]
+            changed = _revalued(document, holder, value)
         else:
-            removals += _removed(document, holder, gone)
-            changed = _added(document, holder, new)
+            style = flow if holder.flow else block
+            removals += style.removed(document, holder, gone) if gone else ()
+            changed = style.added(document, holder, new) if new else ()
         made += [(holder.start, each) for each in changed]
     # Insertions at one place: the innermost first.
     made.sort(key=lambda pair: -pair[0])
@@ -122,29 +125,6 @@ def _by_value(document: Document) -> dict[int, Entry]:
         if isinstance(node, Map | List)
         for entry in entries(node)
     }
-
-
-def _removed(document: Document, holder: Collection, gone: list[int]) -> Iterator[Replacement]:
-    if gone:
-        yield from (flow if holder.flow else block).removed(document, holder, gone)
-
-
-def _added(
-    document: Document, holder: Collection, new: list[tuple[str, Any]]
-) -> Iterable[Replacement]:
-    if not new:
-        return []
-    if holder.flow:
-        return flow.added(document, holder, new)
-    return [block.added(document, holder, new)]
-
-
-def _filled(
-    document: Document, holder: Collection, new: list[tuple[str, Any]]
-) -> list[Replacement]:
-    """A map or a list of whose content nothing is left."""
-    value: Any = dict(new) if isinstance(holder, Map) else [item for _, item in new]
-    return list(_revalued(document, holder, value))
 
 
 def _is_in_flow(node: Node) -> bool:
