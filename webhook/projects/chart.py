@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from webhook.core.errors import InputError
 from webhook.files.reading import UnreadableError, read_regular, stamp_of, text_of
@@ -23,10 +23,12 @@ from webhook.formats.migrate import migrate_text
 from webhook.projects import combined_amounts, merged_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from webhook.files.results import FileResult, Plan
     from webhook.projects.merged_values import Values
+
+T = TypeVar("T")
 
 _MARK = "Chart.yaml"
 _OWN = "values.yaml"
@@ -49,13 +51,15 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     left: dict[str, str] = {}
     for each in _meeting(path, chart) if legacy_pods.does_amounts(result) else ():
         if os.path.realpath(path) != os.path.realpath(each):
-            left = {**_left(_asked(each, os.path.relpath(each, chart), plan)), **left}
+            name = os.path.relpath(each, chart)
+            left = {**_left(Asked.of((each, name), [each], plan)), **left}
     if left:
         plan = replace(plan, left=left)
         result = migrate_text(source, plan)
     if not legacy_pods.does_amounts(result):
         return result
-    why = _why_held(_release(chart, plan))
+    files = _files_of_release(chart)
+    why = _why_held(Asked.of((chart, files), [file for _, file in files], plan))
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
 
 
@@ -64,34 +68,38 @@ def _planned(name: str, text: str, plan: Plan) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Release:
-    """The files of all charts that may be installed together, as they are now."""
+class Asked(Generic[T]):
+    """A question about files as they are now, in this run, so that its answer can be cached."""
 
-    chart: Path
-    files: tuple[tuple[Path, str], ...]  # each with its chart
+    about: T
     changed: tuple[tuple[int, int], ...]
     options: tuple[object, ...]
     plan: Plan = field(compare=False)
 
+    @classmethod
+    def of(cls, about: T, files: Iterable[str], plan: Plan) -> Self:
+        """The question `about` something, whose answer these files decide."""
+        codes = tuple(plan.codes), tuple(plan.ignored)
+        options = (*codes, plan.named, plan.below, plan.excluded)
+        return cls(about, tuple(map(stamp_of, files)), options, plan)
 
-def _release(chart: Path, plan: Plan) -> _Release:
+
+def _files_of_release(chart: Path) -> tuple[tuple[Path, str], ...]:
+    """The files of all charts that may be installed together, each with its chart."""
     charts = _closed(_closed([chart], _users), _used)
-    files = tuple((each, file) for each in charts for file, _ in _files(each))
-    changed = tuple(stamp_of(file) for _, file in files)
-    codes = tuple(plan.codes), tuple(plan.ignored)
-    options = (*codes, plan.named, plan.below, plan.excluded)
-    return _Release(chart, files, changed, options, plan)
+    return tuple((each, file) for each in charts for file, _ in _files(each))
 
 
 @lru_cache(maxsize=64)
-def _why_held(release: _Release) -> str:
+def _why_held(release: Asked[tuple[Path, tuple[tuple[Path, str], ...]]]) -> str:
     """Why no amount is renamed in these charts: templates and values find them by their names."""
     values: dict[Path, dict[str, Values]] = {}
     texts: list[tuple[str, str]] = []
     plan = replace(release.plan, held={}, left={})
     is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
-    for chart, file in release.files:
-        text, name = text_of(file), os.path.relpath(file, release.chart)
+    main, files = release.about
+    for chart, file in files:
+        text, name = text_of(file), os.path.relpath(file, main)
         if line := legacy_pods.read_by_name(text, plan.settings):
             return legacy_pods.is_read(f"{name} (line {line})")
         texts.append((name, text))
@@ -205,27 +213,13 @@ def _is_got(chart: Path, name: str) -> bool:
     return any(".Files.Glob" in text or (".Files." in text and name in text) for text in texts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A file as it is now, and the options of the run."""
-
-    path: str
-    name: str
-    changed: tuple[int, int]
-    codes: tuple[tuple[str, ...], tuple[str, ...]]
-    plan: Plan = field(compare=False)
-
-
-def _asked(path: str, name: str, plan: Plan) -> _Asked:
-    codes = tuple(plan.codes), tuple(plan.ignored)
-    return _Asked(path, name, stamp_of(path), codes, plan)
-
-
 @lru_cache(maxsize=4096)
-def _left(asked: _Asked) -> dict[str, str]:
-    """The manual findings in one file of a chart."""
+def _left(asked: Asked[tuple[str, str]]) -> dict[str, str]:
+    """The manual findings in one file of a chart, given by its path and its name there."""
+    path, name = asked.about
     with suppress(UnreadableError, InputError):
-        source = Source.of(asked.path, read_regular(asked.path)[0])
-        if any(True for _ in legacy_pods.words(source.text, asked.plan)):
-            return legacy_pods.left(migrate_text(source, asked.plan), asked.plan, asked.name)
+        source = Source.of(path, read_regular(path)[0])
+        plan = _planned(name, source.text, asked.plan)
+        if any(True for _ in legacy_pods.words(source.text, plan)):
+            return legacy_pods.left(migrate_text(source, plan), plan, name)
     return {}

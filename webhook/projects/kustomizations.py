@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.errors import InputError
 from webhook.files import search_words
-from webhook.files.reading import stamp_of, text_of
+from webhook.files.reading import text_of
 from webhook.files.results import FileResult, OptedOut, Plan
 from webhook.files.source import Source
 from webhook.files.walk import Wanted, which_is_met
@@ -25,6 +25,7 @@ from webhook.formats import kustomization, kustomize
 from webhook.formats.migrate import migrate_text
 from webhook.projects import same_pods
 from webhook.projects.building import Build, Builder, Loose, Made
+from webhook.projects.chart import Asked
 from webhook.projects.chart import migrated as migrate_in_chart
 from webhook.projects.inflated import charts_of
 
@@ -44,9 +45,7 @@ def migrated(path: str, source: Source, asked: Plan) -> FileResult:
     group = _group_of(path, asked)
     if group is None:
         return result
-    options = (asked.codes, asked.ignored, asked.named, asked.excluded, asked.below)
-    request = _Request(group, tuple(map(stamp_of, sorted(group.files))), options, asked)
-    why = _held(request).get(os.path.realpath(path), "")
+    why = _held(Asked.of(group, sorted(group.files), asked)).get(os.path.realpath(path), "")
     return result.undone(why) if why else result
 
 
@@ -69,20 +68,10 @@ class _Group(NamedTuple):
     applied: frozenset[Applied]
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The files of a group as they are now, and the options of the run."""
-
-    group: _Group
-    changed: tuple[tuple[int, int], ...]
-    options: tuple[object, ...]
-    plan: Plan = field(compare=False)
-
-
 @lru_cache(maxsize=256)
-def _held(request: _Request) -> dict[str, str]:
+def _held(asked: Asked[_Group]) -> dict[str, str]:
     """Why files of the group stay as they are."""
-    group, work = request.group, _Work(request.plan)
+    group, work = asked.about, _Work(asked.plan)
     work.migrate(group.files)
     before, after = Builder(text_of), Builder(work.text_of)
     whole = {each for each in group.folders if not kustomization.is_component(each)}
