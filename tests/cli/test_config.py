@@ -275,7 +275,7 @@ def test_the_file_may_be_named_by_the_environment(
         pytest.param(
             "policy.yaml",
             [],
-            ("policy.yaml", "environment", "GPU_WEBHOOK_INVENTORY_CONFIG"),
+            ("policy.yaml", "environment", "GPU_WEBHOOK_SERVE_CONFIG"),
             id="the environment",
         ),
         pytest.param(
@@ -290,8 +290,8 @@ def test_show_says_where_a_flag_came_from(
     gpu_webhook: Command,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("GPU_WEBHOOK_INVENTORY_CONFIG", environment)
-    ran = gpu_webhook("config", "show", "-o", "json", *words, "inventory")
+    monkeypatch.setenv("GPU_WEBHOOK_SERVE_CONFIG", environment)
+    ran = gpu_webhook("config", "show", "-o", "json", *words)
 
     flag = shown(ran)["flags"]["--config"]
     assert (flag["value"], flag["origin"], flag["at"]) == expected
@@ -405,11 +405,6 @@ def test_the_place_that_show_names_says_that_mode(policy: dict[str, Any]) -> Non
         pytest.param(
             ["--namespace", "x", "--labels", "a=b,c d=e"], "--labels 'c d=e'", id="no label key"
         ),
-        pytest.param(["explain"], "`explain` reads no settings", id="a command without settings"),
-        pytest.param(
-            ["serv"], "No such command 'serv'. Did you mean 'serve'?", id="no such command"
-        ),
-        pytest.param(["serve", "--wrokers", "1"], "Did you mean '--workers'?", id="no such flag"),
         pytest.param(["--config", "bad.yaml"], "bad.yaml:2:8: must be", id="a bad file"),
     ],
 )
@@ -491,7 +486,9 @@ def test_show_tells_the_flags_of_serve(
     gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPU_WEBHOOK_SERVE_WORKERS", "7")
-    ran = gpu_webhook("config", "show", "-o", "json", "serve", "--bind", ":1")
+    monkeypatch.setenv("GPU_WEBHOOK_SERVE_CLIENT_NAME", "a, b,")
+    monkeypatch.setenv("GPU_WEBHOOK_WATCH_SNAPSHOT", "of another command")
+    ran = gpu_webhook("config", "show", "-o", "json")
     rows = shown(ran)["flags"]
 
     assert rows["--workers"] == {
@@ -499,7 +496,8 @@ def test_show_tells_the_flags_of_serve(
         "origin": "environment",
         "at": "GPU_WEBHOOK_SERVE_WORKERS",
     }
-    assert rows["--bind"] == {"value": ":1", "origin": "flag", "at": None}
+    assert rows["--client-name"]["value"] == ["a", "b"]
+    assert rows["--snapshot"] == {"value": None, "origin": "default", "at": None}
     assert rows["--dev"] == {"value": False, "origin": "default", "at": None}
 
 

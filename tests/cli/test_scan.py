@@ -129,18 +129,6 @@ def test_folders_that_were_not_looked_into_are_told(
         assert "not searched" not in gpu_webhook(*command, *others).err
 
 
-def test_config_show_knows_the_flags(gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPU_WEBHOOK_MIGRATE_EXCLUDE", "vendor/, old/,")
-    shown = gpu_webhook("config", "show", "-o", "json", "migrate", "-f", "a", "-f", "b").out
-    flags = {each["name"]: (each["value"], each["origin"]) for each in json.loads(shown)["flags"]}
-    assert flags["--filename"] == (["a", "b"], "flag")
-    assert flags["--exclude"] == (["vendor/", "old/"], "environment")
-    assert flags["--target-version"] == ("1.36", "default")
-    assert flags["--write"] == (False, "default")
-    assert "[vendor/, old/]" in gpu_webhook("config", "show", "migrate").out
-    assert "vendor" not in gpu_webhook("config", "show", "scan").out, "another command's variable"
-
-
 def test_what_is_excluded_or_ignored_is_not_looked_at(gpu_webhook: Command, tmp_path: Path) -> None:
     put(tmp_path, a=LEGACY, vendor__b=LEGACY, ignored__c=LEGACY, old=LEGACY)
     (tmp_path / ".git").mkdir()

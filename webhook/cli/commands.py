@@ -308,22 +308,13 @@ _command(
 )
 _command(
     "show",
-    "Print every setting and flag with its source.",
+    "Print every setting, and every flag of serve, with its source.",
     Flag("--config", metavar="FILE", help="Settings, as YAML.", **NO_VARIABLE),
     output("text", "json", "yaml"),
     Flag("--namespace", metavar="NAME", help="Also show the modes of the rules in this namespace."),
     Flag("--labels", metavar="KEY=VALUE,...", help="Labels of that namespace."),
-    click.Argument(
-        ["words"],
-        metavar="[COMMAND ...]",
-        nargs=-1,
-        type=click.UNPROCESSED,
-        help="The command whose flags are shown, with its arguments, such as "
-        "`watch --snapshot DIR` (default: serve).",
-    ),
     of=_config,
     does="config_show.run",
-    context_settings={"allow_interspersed_args": False},
 )
 _command(
     "schema",

@@ -1,4 +1,4 @@
-"""`gpu-webhook config show`: every setting and flag, its value, and the source of the value."""
+"""`gpu-webhook config show`: settings and flags of `serve`, their values, and where from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import click
 
 from webhook.cli.commands import commands
 from webhook.cli.flags import Flag, Origin
-from webhook.cli.shared_flags import CONFIG
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE, Mode, is_opted_out, modes_for
 from webhook.core.settings import Override, Policy
@@ -46,13 +45,12 @@ class Row(NamedTuple):
 
 
 def run(args: SimpleNamespace) -> int:
-    """Print the values for a command line; without words, that of `serve`."""
-    command = _command_line(args)
+    """Print the values with which `serve` would run here."""
+    command = _serve(args.config)
     file = command.params["config"] or ""
     read = settings_file.read(file, pipes=True) if file else settings_file.SettingsFile()
     shown = {"settings": values(read, file), "flags": flags(command)}
-    title = f"Flags of {command.info_name}"
-    titles = {"settings": "Settings", "flags": title}
+    titles = {"settings": "Settings", "flags": "Flags of serve"}
     if args.namespace:
         labels = read_labels(args.labels)
         where = f"{IGNORE}=true" if is_opted_out(labels) else ""
@@ -72,18 +70,11 @@ def run(args: SimpleNamespace) -> int:
     return 0
 
 
-def _command_line(args: SimpleNamespace) -> click.Context:
-    """The command whose flags are shown.
-
-    Its words and variables are parsed, but it does not run.
-    """
+def _serve(file: str | None) -> click.Context:
+    """The command `serve` with its variables; it does not run."""
     top = click.get_current_context().find_root()
-    named = ["--config", args.config] if args.config else []
-    name, command, words = commands.resolve_command(top, [*(args.words or ["serve"]), *named])
-    assert command is not None  # noqa: S101  # click reports a missing command
-    if CONFIG not in command.params:
-        raise InputError(f"`{name}` reads no settings; name serve, watch or review")
-    return command.make_context(name, words, parent=top)
+    words = ["--config", file] if file else []
+    return commands.commands["serve"].make_context("serve", words, parent=top)
 
 
 def values(read: SettingsFile, file: str) -> list[Row]:
