@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.monitoring import promtool
-from tests.monitoring.queries import FAILED_OPEN, faults
+from tests.monitoring.queries import ACTIONS, FAILED_OPEN, faults, kept
 from tests.monitoring.test_removal import (
     AT,
     FAILED,
@@ -22,6 +22,7 @@ from tests.monitoring.test_removal import (
     ago,
     hourly,
 )
+from webhook.admission.outcome import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +64,7 @@ def used() -> dict[str, list[Any]]:
         f'{SEEN}{{namespace="team"}}': hourly(40, lambda _: ago(2)),
         f'{REVIEWS}{{path="/mutate", outcome="patched"}}': hourly(40, rising),
         DENIED: hourly(1, lambda _: 3),
+        'gpu_webhook_decisions_total{action="repaired"}': hourly(40, rising),
         f'{FAILED_OPEN}{{name="repair.gpu-webhook.dev"}}': hourly(40, rising),
         'gpu_webhook_build_info{version="1"}': hourly(40, lambda _: 1),
         "gpu_webhook_certificate_expiry_timestamp_seconds": hourly(40, lambda at: at + 86400),
@@ -111,17 +113,42 @@ VERDICTS: dict[str, tuple[dict[str, list[Any]], float]] = {
 def test_whether_it_may_be_removed(
     series: dict[str, list[Any]], verdict: float, tmp_path: Path
 ) -> None:
-    asked = [(AT, query("Legacy objects"), {"{}": verdict})]
+    asked = [(AT, query("Nothing legacy for 30 days"), {"{}": verdict})]
     promtool.judge(tmp_path, series, asked, interval="1h")
 
 
 def test_the_dashboard_asks_as_the_page_does() -> None:
     for title, wanted in (
-        ("Legacy objects", MAY_GO),
+        ("Nothing legacy for 30 days", MAY_GO),
         ("Calls that failed open in 30 days", FAILED),
         ("By namespace and kind of owner, 30 days", FROM_WHERE),
     ):
         assert " ".join(wanted.split()) in query(title)
+
+
+def test_a_column_that_is_placed_or_named_is_one_of_its_table() -> None:
+    tables = [panel for panel in PANELS if panel["type"] == "table"]
+    assert len(tables) == 2
+    for panel in tables:
+        targets = panel["targets"]
+        values = {f"Value #{each['refId']}" for each in targets} if targets[1:] else {"Value"}
+        columns = {"Time", *kept(targets[0]["expr"]), *values}
+        overrides = panel["fieldConfig"]["overrides"]
+        assert {each["matcher"]["options"] for each in overrides} <= columns
+        (order,) = (each for each in panel["transformations"] if each["id"] == "organize")
+        assert {"Time", *order["options"]["indexByName"]} == columns
+
+
+def test_what_is_denied_is_red() -> None:
+    coloured = {
+        override["matcher"]["options"].strip("/"): each["value"]["fixedColor"]
+        for panel in PANELS
+        for override in panel["fieldConfig"]["overrides"]
+        for each in override["properties"]
+        if each["id"] == "color"
+    }
+    assert coloured.keys() <= ACTIONS | {*OUTCOMES}
+    assert coloured["denied"] == "red"
 
 
 def test_who_sends_them_and_when_the_last_one_came(tmp_path: Path) -> None:
