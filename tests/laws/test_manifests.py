@@ -174,6 +174,14 @@ def test_the_pods_prefer_nodes_without_any_label_that_nodes_with_gpus_have() -> 
     assert (of_models - every_node_has_it) | {Placement().label} < absent
 
 
+def test_a_replica_that_answers_calls_in_time_answers_its_probes_in_time() -> None:
+    deployment = yaml.safe_load((BASE / "deployment.yaml").read_text())
+    server = deployment["spec"]["template"]["spec"]["containers"][0]
+    (repair,) = yaml.safe_load((BASE / "webhook.yaml").read_text())["webhooks"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert server[probe].get("timeoutSeconds", 1) >= repair["timeoutSeconds"]
+
+
 def test_the_image_is_that_of_this_version() -> None:
     images = yaml.safe_load((BASE / "kustomization.yaml").read_text())["images"]
 
