@@ -73,9 +73,9 @@ class RealCluster(ControlPlane):
         assert names == set(variable.partition("=")[2].split(",")), said
         return names
 
-    def install(self) -> None:
-        """Apply manifests/base as it is, and wait for its replicas."""
-        self.kubectl("apply", "-k", str(build.ROOT / "manifests" / "base"))
+    def install(self, manifests: Path = build.ROOT / "manifests" / "base") -> None:
+        """Apply a kustomization, and wait for its replicas."""
+        self.kubectl("apply", "-k", str(manifests))
         self.until_rolled_out("gpu-webhook", "gpu-webhook")
 
     def until_pod(self, namespace: str, pod: str, phase: str) -> None:
@@ -83,9 +83,15 @@ class RealCluster(ControlPlane):
         self._until(lambda: self.phase(namespace, pod) == phase, f"{pod} to be {phase}", _STARTED)
 
     def until_rolled_out(self, namespace: str, deployment: str) -> None:
+        """Wait for what `kubectl rollout status` waits for."""
+
         def is_rolled_out() -> bool:
-            status = self.client.get("Deployment", deployment, namespace)["status"]
-            return bool(status.get("availableReplicas", 0) == status.get("replicas"))
+            found = self.client.get("Deployment", deployment, namespace)
+            status, generation = found["status"], found["metadata"]["generation"]
+            names = ("replicas", "updatedReplicas", "availableReplicas")
+            counts = {status.get(each, 0) for each in names}
+            is_seen = status.get("observedGeneration", 0) >= generation
+            return is_seen and counts == {found["spec"]["replicas"]}
 
         self._until(is_rolled_out, f"{deployment} to be available", 2 * _STARTED)
 
