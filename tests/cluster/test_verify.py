@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cases import cases
+from tests.cluster import build
 from tests.verifying.proofs import compared, is_done, migrated, plan_of
 from tests.verifying.test_mutants import mutants, objects_of
 from tests.verifying.test_normal_form import GPU, GPU_TAINT, LEGACY, asking, deployment, pod, policy
@@ -146,6 +148,51 @@ def test_what_the_server_refuses(store: Store) -> None:
         (Result.NOT_PROVABLE, "the API server refuses it: it serves no Thing of x.io/v1")
     ]
     assert why
+
+
+TEMPLATED = """\
+apiVersion: extensions/v1beta1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}-d}
+spec:
+  template:
+    metadata: {labels: {app: x}}
+    spec:
+      containers:
+      - name: c
+        image: i
+        resources:
+          limits:
+            alpha.kubernetes.io/nvidia-gpu: {{ .Values.gpus }}
+"""
+CHART = {
+    "Chart.yaml": "apiVersion: v2\nname: x\nversion: 1.0.0\n",
+    "values.yaml": "gpus: 2\n",
+    "templates/a.yaml": TEMPLATED,
+}
+KUSTOMIZATION = {
+    "kustomization.yaml": "resources: [pod.json]\nnamePrefix: a-\n",
+    "pod.json": json.dumps(asking({LEGACY: 1})),
+}
+
+
+@pytest.mark.parametrize("files", [CHART, KUSTOMIZATION], ids=["helm", "kubectl kustomize"])
+def test_charts_and_kustomizations_by_their_own_programs(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What migrate writes is equal; another number of GPUs is not."""
+    monkeypatch.setenv("PATH", f"{build.helm().parent}:{os.environ['PATH']}")
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder in (old, new):
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+    assert main(["verify", str(old), str(old)]) == 2
+    assert main(["migrate", "--write", "-R", str(new)]) == 0
+    assert main(["verify", str(old), str(new)]) == 0
+    changed = new / ("values.yaml" if files is CHART else "pod.json")
+    changed.write_text(changed.read_text().replace("2", "3").replace('gpu": 1', 'gpu": 2'))
+    assert main(["verify", str(old), str(new)]) == 2
 
 
 def test_the_command(cluster: ControlPlane, tmp_path: Path) -> None:

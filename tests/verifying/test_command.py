@@ -316,7 +316,9 @@ def test_a_chart_is_rendered_by_helm(verify: Verify, tmp_path: Path) -> None:
 
 
 def test_a_program_that_fails(verify: Verify, tmp_path: Path) -> None:
-    program(tmp_path, "helm", "echo first >&2; echo 'Error: no such value' >&2; exit 1")
+    program(
+        tmp_path, "helm", "echo first >&2; echo 'Error: no such value' >&2; echo last >&2; exit 1"
+    )
     written(tmp_path / "old", CHART)
     assert verify("old", "old") == (
         NOT_PROVABLE,

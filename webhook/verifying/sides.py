@@ -235,7 +235,9 @@ class _Reader:
         else:
             if done.returncode:
                 said = done.stderr.decode(errors="replace").strip().splitlines()
-                why = f"{words[0]} failed: {said[-1] if said else done.returncode}"
+                errors = (line for line in said if line.lower().startswith("error"))
+                last = said[-1] if said else done.returncode
+                why = f"{words[0]} failed: {next(errors, last)}"
         if why:
             self._not_read(folder, why)
             return
