@@ -17,31 +17,27 @@ VALUE = rf"(?:{NAME})?"
 
 _ODD = re.compile(r"[^A-Za-z0-9\-_. \t\n]")
 _BLANKS = re.compile(r"\s+")
-_OF = {form: re.compile(form) for form in (DNS_LABEL, SUBDOMAIN, KEY, VALUE)}
-
-
-def _is(form: str, text: object) -> bool:
-    return isinstance(text, str) and _OF[form].fullmatch(text) is not None
+_DNS_LABEL, _SUBDOMAIN, _KEY, _VALUE = map(re.compile, (DNS_LABEL, SUBDOMAIN, KEY, VALUE))
 
 
 def is_value(value: object) -> bool:
     """True for a legal label value: at most 63 characters, alphanumeric at both ends, or empty."""
-    return _is(VALUE, value)
+    return isinstance(value, str) and _VALUE.fullmatch(value) is not None
 
 
 def is_key(key: object) -> bool:
     """True for a legal label key (a qualified name): `name` or `dns.prefix/name`."""
-    return _is(KEY, key)
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None
 
 
 def is_dns_label(name: object) -> bool:
     """True for a legal namespace, volume or host name (RFC 1123 label)."""
-    return _is(DNS_LABEL, name)
+    return isinstance(name, str) and _DNS_LABEL.fullmatch(name) is not None
 
 
 def is_subdomain(name: object) -> bool:
     """True for a legal object name (RFC 1123 subdomain)."""
-    return _is(SUBDOMAIN, name)
+    return isinstance(name, str) and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def is_kind(kind: object) -> bool:

@@ -28,6 +28,8 @@ KINDS = ("initContainers", "containers", "ephemeralContainers")
 SECTIONS = ("limits", "requests")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_TERMS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+_PREFERENCES = ("spec", "affinity", "nodeAffinity", PREFERRED)
 
 _MIRROR = "kubernetes.io/config.mirror"
 _OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
@@ -196,18 +198,16 @@ class Pod:
     def required_terms(self) -> list[tuple[Path, Raw]]:
         """The terms of the required node affinity, with their places."""
         found = as_items(as_map(self.node_affinity.get(REQUIRED)).get("nodeSelectorTerms"))
-        at = self.required_terms_at if found else ROOT
-        return [(at / number, term) for number, term in found]
+        return [(Path((*self.at, *_TERMS, number)), term) for number, term in found]
 
     @property
     def required_terms_at(self) -> Path:
-        return Path((*self.at, "spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms"))
+        return Path((*self.at, *_TERMS))
 
     def preferences(self) -> list[tuple[Path, Raw]]:
         """The preferred terms of the node affinity with their weights, and their places."""
         found = as_items(self.node_affinity.get(PREFERRED))
-        at = Path((*self.at, "spec", "affinity", "nodeAffinity", PREFERRED))
-        return [(at / number, each) for number, each in found]
+        return [(Path((*self.at, *_PREFERENCES, number)), each) for number, each in found]
 
     def volumes(self) -> list[tuple[int, Raw]]:
         return as_items(self.spec.get("volumes"))
@@ -253,6 +253,8 @@ class Pod:
         text = self.annotations.get("scheduler.alpha.kubernetes.io/affinity")
         if isinstance(text, str) and label in text:
             return True
+        if not self.node_affinity:
+            return False
         preferred = (as_map(each.get("preference")) for _, each in self.preferences())
         return any(
             requirement.get("key") == label
