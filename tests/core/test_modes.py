@@ -105,6 +105,14 @@ def test_what_is_said_later_and_closer_wins(policy: Policy, modes: str) -> None:
     assert "".join(settled.of(rule)[0].upper() for rule in RULES) == modes
 
 
+def test_the_rules_that_are_asked_are_those_that_are_not_off() -> None:
+    settled = modes_for(Policy(WARN, {"GPU203": OFF}), "web", {})
+    asked = tuple((rule, WARN) for rule in RULES if rule.CODE != "GPU203")
+    for rules in (RULES, tuple(RULES), RULES):  # the second time it is known
+        assert settled.asked(rules) == asked
+    assert settled.asked(RULES[:1]) == asked[:1]
+
+
 def test_a_policy_is_not_changed_by_asking_for_a_namespace() -> None:
     driver = find("GPU203")
     policy = Policy(rules={"GPU101": OFF}, overrides=(Override(ML, rules={"GPU203": OFF}),))
