@@ -11,7 +11,6 @@ import pytest
 
 from tests.cli.test_scan_cluster import Cluster, owner
 from tests.doctor.installation import HEALTHY
-from webhook.cluster import unread_kinds
 from webhook.cluster.client import Fault
 from webhook.core.settings import Settings
 from webhook.doctor import counted, facts
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 DAY = 86_400.0
 NOW = HEALTHY.now
 EVENTS = "/api/v1/events"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
 REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
 
@@ -41,7 +39,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setattr(counted, "read", lambda *_: known)
     with Cluster() as running:
         running.say_json(EVENTS, {"items": []})
-        running.say_json(DEFINITIONS, {"items": []})
         yield running
 
 
@@ -267,94 +264,149 @@ def test_what_is_stored_makes_the_pods_whatever_was_applied(
     assert owners(found) == [("Deployment", "a", 1, ["GPU101"])] * left
 
 
-def fields(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
+TEMPLATE = {"spec": LEGACY}
+GAP = "whether pods are made from {} with legacy names: {}: migrate or delete them"
 
 
-def defined(schema: Any, group: str = "example.org", kind: str = "Notebook") -> dict[str, Any]:
-    versions = [
-        {"name": "v1alpha1", "served": False, "schema": {"openAPIV3Schema": ANYTHING}},
-        {"name": "v1", "served": True, "schema": {"openAPIV3Schema": schema}},
-    ]
-    names = {"kind": kind, "plural": f"{kind.lower()}s"}
-    return {"spec": {"group": group, "names": names, "versions": versions}}
+def serve(cluster: Cluster, kind: str, *items: dict[str, Any], group: str = "example.org") -> None:
+    """One more kind, with these objects."""
+    groups = json.loads(cluster.answers["/apis"][1])["groups"]
+    groups.append({"name": group, "preferredVersion": {"version": "v1"}})
+    cluster.say_json("/apis", {"groups": groups})
+    plural = f"{kind.lower()}s"
+    served = {"name": plural, "kind": kind, "namespaced": True, "verbs": ["list"]}
+    cluster.say_json(f"/apis/{group}/v1", {"resources": [served]})
+    cluster.say(f"/apis/{group}/v1/{plural}", 200, json.dumps({"items": items}).encode())
 
 
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-CONTAINERS = {"type": "array", "items": fields(image={}, resources=fields(limits={}))}
-OPEN: dict[str, tuple[dict[str, Any], bool]] = {
-    "containers with resources": (
-        defined(fields(spec=fields(tasks={"items": fields(spec=fields(containers=CONTAINERS))}))),
+def custom(spec: Any, name: str = "a", **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "team", **metadata}, "spec": spec}
+
+
+def noted(key: str) -> dict[str, Any]:
+    return custom({}, annotations={key: json.dumps(TEMPLATE)})
+
+
+HELD: dict[str, tuple[dict[str, Any], bool]] = {
+    "a template, wherever it is": (custom({"worker": [TEMPLATE]}), True),
+    "a container that is no pod": (custom({"steps": LEGACY["containers"]}), True),
+    "a text": (custom({"values": f"limits: {{{ALPHA}: 1}}\n"}), True),
+    "a JSON Patch": (custom({"path": f"/limits/{ALPHA.replace('/', '~1')}"}), True),
+    "a model": (custom({"nodeSelector": {f"{ALPHA}-name": "Tesla-K80"}}), True),
+    "an annotation of templates": (
+        custom({"annotations": {"scheduler.alpha.kubernetes.io/tolerations": "[]"}}),
         True,
     ),
-    "containers of replicas by name": (
-        defined(fields(spec=fields(of={"additionalProperties": fields(containers=CONTAINERS)}))),
+    "an annotation of a user": (noted("example.org/template"), True),
+    "no spec": ({"metadata": {"name": "a", "namespace": "team"}, "data": {"x": ALPHA}}, True),
+    "more levels than can be searched": (
+        custom(json.loads('{"a":' * 300 + "1" + "}" * 300)),
         True,
     ),
-    "containers of any fields": (defined(fields(containers={"items": ANYTHING})), True),
-    "a spec of any fields": (defined(fields(spec=ANYTHING)), True),
-    "a template of any fields": (defined(fields(spec=fields(podTemplate=ANYTHING))), True),
-    "no schema": (defined(ANYTHING), True),
-    "any fields besides a known spec": (
-        defined(ANYTHING | fields(spec=fields(host={}), status=ANYTHING)),
-        False,
-    ),
-    "values of any fields": (defined(fields(spec=fields(values=ANYTHING))), False),
-    "containers without resources": (
-        defined(fields(spec=fields(containers={"items": fields(image={})}))),
-        False,
-    ),
-    "a kind that the scan knows": (defined(ANYTHING, "kubeflow.org", "TFJob"), False),
-    "a kind that the settings name": (defined(ANYTHING, kind="Named"), False),
+    "modern names": (custom({"template": {"spec": MODERN}}), False),
+    "the status": (custom({}) | {"status": TEMPLATE}, False),
+    "what was applied once": (noted("kubectl.kubernetes.io/last-applied-configuration"), False),
+    "the record of a repair": (noted("gpu-webhook.dev/template-repair"), False),
+    "managedFields": (custom({}, managedFields=[{"fieldsV1": {f"f:{ALPHA}": {}}}]), False),
 }
 
 
-@pytest.mark.parametrize(("definition", "is_gap"), OPEN.values(), ids=OPEN)
-def test_a_kind_that_may_have_templates_and_is_not_known_is_a_gap(
-    definition: dict[str, Any],
+@pytest.mark.parametrize(("obj", "is_gap"), HELD.values(), ids=HELD)
+def test_a_legacy_name_in_an_object_of_a_kind_that_nobody_knows_is_a_gap(
+    obj: dict[str, Any],
     is_gap: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    serve(cluster, "Notebook", obj)
+    code, found = report()
+    gap = GAP.format("Notebooks (example.org)", "team/a")
+    assert (code, found["gaps"]) == ((UNKNOWN, [gap]) if is_gap else (SAFE, []))
+
+
+KNOWN: dict[str, tuple[str, str, str, list[str]]] = {
+    "a copy that Kueue keeps of a Job": ("Workload", "kueue.x-k8s.io", "team", []),
+    "a kind that the settings name": ("Named", "example.org", "team", []),
+    "a kind of the same name in another group": (
+        "Workload",
+        "example.org",
+        "team",
+        [GAP.format("Workloads (example.org)", "team/a")],
+    ),
+    "a ConfigMap": ("ConfigMap", "", "team", [GAP.format("ConfigMaps", "team/a")]),
+    "a ConfigMap of the webhook": ("ConfigMap", "", HEALTHY.namespace, []),
+}
+
+
+@pytest.mark.parametrize(("kind", "group", "space", "gaps"), KNOWN.values(), ids=KNOWN)
+def test_copies_and_kinds_that_are_judged_are_no_gap(
+    kind: str,
+    group: str,
+    space: str,
+    gaps: list[str],
     cluster: Cluster,
     report: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = parse("workloads: {kinds: [{kind: Named, templates: [/spec]}]}")
+    settings = parse("workloads: {kinds: [{kind: Named, templates: [/spec/other]}]}")
     monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
-    cluster.say_json(DEFINITIONS, {"items": [definition]})
-    for plural in ("notebooks", "nameds"):
-        cluster.say_json(f"/apis/example.org/v1/{plural}", {"items": [{}]})
-    code, found = report()
-    gap = (
-        "Notebooks (example.org) may have pod templates, which are not checked, and they exist: "
-        "add the kind to `workloads.kinds` of the settings"
-    )
-    assert (code, found["gaps"]) == ((UNKNOWN, [gap]) if is_gap else (SAFE, []))
-    asked = [query for _, path, query in cluster.asked if path.endswith("/notebooks")]
-    assert asked == [{"limit": "1"}] * is_gap
+    obj = custom({"x": TEMPLATE}) | {"metadata": {"name": "a", "namespace": space}}
+    if group:
+        serve(cluster, kind, obj, group=group)
+    else:
+        cluster.list_has(kind, obj)
+    assert report()[1]["gaps"] == gaps
 
 
-def test_the_objects_of_such_kinds_decide(
+def test_the_names_of_the_settings_are_searched(
     cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unread_kinds, "_MOST", 3)
-    kinds = [defined(ANYTHING, kind=each) for each in ("Absent", "Empty", "Secret", "More")]
-    cluster.say_json(DEFINITIONS, {"items": kinds[:3]})
-    cluster.say("/apis/example.org/v1/absents", 404)
-    cluster.say_json("/apis/example.org/v1/emptys", {"items": []})
-    cluster.say("/apis/example.org/v1/secrets", 403, b'{"message": "no"}')
-    code, found = report()
-    assert code == UNKNOWN
-    (gap,) = found["gaps"]
-    assert gap.startswith("Secrets (example.org) may have pod templates, which are not checked, ")
-    assert " and their list failed: 403: no: add the kind to " in gap
-    cluster.say_json(DEFINITIONS, {"items": kinds})
-    assert report()[1]["gaps"][1].startswith("more than 3 custom kinds may have pod templates: ")
+    settings = replace(Settings(), legacy_resources=("example.com/old-gpu",))
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
+    objects = [custom({"limits": {"example.com/old-gpu": 1}}, str(n)) for n in range(1207)]
+    serve(cluster, "Notebook", *objects)
+    names = "team/0, team/1, team/2, team/3, team/4 and 1,202 more"
+    assert report()[1]["gaps"] == [GAP.format("Notebooks (example.org)", names)]
 
 
-def test_without_the_right_to_definitions_a_note_says_so(cluster: Cluster, report: Any) -> None:
-    cluster.say(DEFINITIONS, 403, b'{"message": "no"}')
+@pytest.mark.parametrize(
+    ("path", "status", "gaps"),
+    [
+        pytest.param(
+            "/apis/example.org/v1/notebooks",
+            403,
+            [
+                "whether Notebooks (example.org) have legacy names: their list failed: 403: no",
+                "whether Others (other.example) have legacy names: their list failed: 403: no",
+            ],
+            id="a kind that may not be listed",
+        ),
+        pytest.param(
+            "/apis/example.org/v1/notebooks",
+            404,
+            ["whether Others (other.example) have legacy names: their list failed: 403: no"],
+            id="a kind that was just deleted",
+        ),
+        pytest.param(
+            "/apis/example.org/v1",
+            503,
+            [
+                "the kinds of the API example.org/v1, which does not answer: 503: no",
+                "whether Others (other.example) have legacy names: their list failed: 403: no",
+            ],
+            id="an aggregated API that does not answer",
+        ),
+    ],
+)
+def test_a_kind_that_cannot_be_listed_is_a_gap(
+    path: str, status: int, gaps: list[str], cluster: Cluster, report: Any
+) -> None:
+    serve(cluster, "Notebook")
+    serve(cluster, "Other", group="other.example")
+    cluster.say("/apis/other.example/v1/others", 403, b'{"message": "no"}')
+    cluster.say(path, status, b'{"message": "no"}')
     code, found = report()
-    assert code == SAFE
-    assert found["notes"][-1] == "custom kinds that `workloads.kinds` does not name: 403: no"
+    assert (code, found["gaps"]) == (UNKNOWN, gaps)
 
 
 def event(pod: dict[str, Any], *codes: str) -> dict[str, Any]:

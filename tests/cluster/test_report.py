@@ -196,6 +196,51 @@ def test_what_a_migrated_owner_still_makes_pods_from_is_left(installed: Installe
     until(lambda: names() == [], "the end of the old pods", 30)
 
 
+def test_legacy_names_in_objects_of_other_kinds_are_gaps(installed: Installed) -> None:
+    """Of a kind with any schema, and of ConfigMaps."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("others")
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "steps.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"kind": "Step", "plural": "steps"},
+            "versions": [version | {"schema": {"openAPIV3Schema": anything}}],
+        },
+    }
+    step = {"apiVersion": "example.org/v1", "kind": "Step", "metadata": {"name": "train"}}
+    template = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "airflow"}}
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(definition))
+    cluster.kubectl("wait", "--for=condition=Established", "crd/steps.example.org")
+    try:
+        for held in (modern(), alpha()):
+            made = [step | {"worker": held}, template | {"data": {"pod.yaml": json.dumps(held)}}]
+            cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump_all(made))
+            gaps = installed.report()[1]["gaps"]
+            assert gaps == (
+                []
+                if held == modern()
+                else [
+                    _of("ConfigMaps", f"{team}/airflow"),
+                    _of("Steps (example.org)", f"{team}/train"),
+                ]
+            )
+        made = [step | {"worker": modern()}, template | {"data": {"pod.yaml": "{}"}}]
+        cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump_all(made))
+        assert installed.report()[1]["gaps"] == []
+    finally:
+        cluster.kubectl("delete", "crd", "steps.example.org")
+        cluster.kubectl("-n", team, "delete", "configmap", "airflow")
+
+
+def _of(kinds: str, names: str) -> str:
+    return f"whether pods are made from {kinds} with legacy names: {names}: migrate or delete them"
+
+
 def test_a_server_that_does_not_answer_is_a_gap(installed: Installed) -> None:
     installed.runs_at("192.0.2.200", time.time())
     try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from webhook.cli import file_command, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
-from webhook.cluster import client, listing, objects, unread_kinds
+from webhook.cluster import client, listing, objects, other_kinds
 from webhook.doctor import counted, facts
 from webhook.files.results import Plan
 from webhook.inventory.project import seconds_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _EXIT = {SAFE: 0, UNKNOWN: 2, LEFT: 3}
 _CODE = re.compile(r"\bGPU\d{3}\b")
 _NOTES = (
+    "templates in Secrets and outside of the cluster",
     "manifests that were not applied in this time: `gpu-webhook scan -R -f FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
@@ -57,18 +58,18 @@ def _read(args: SimpleNamespace) -> Usage:
     )
     with progress() as show_progress:
         told = list(scan.told(show_progress))
+        gaps = [*came.gaps, *(_unread(each) for each in told if each.result.error)]
+        try:
+            own = installed.namespace
+            gaps += other_kinds.unread(api, installed.settings, show_progress, own)
+        except client.Fault as fault:
+            gaps.append(f"which kinds there are: {fault}")
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
     owners = [_owner(each) for each in told if each.is_legacy]
     try:
         owners += _of_events(api)
     except client.Fault as fault:
         notes.append(f"owners of pods that were deleted in the last hour: Events: {fault}")
-    gaps = [*came.gaps, *(_unread(each) for each in told if each.result.error)]
-    try:
-        gaps += unread_kinds.unread(api, installed.settings)
-    except client.Fault as fault:
-        known = notes if isinstance(fault, client.Refused) else gaps
-        known.append(f"custom kinds that `workloads.kinds` does not name: {fault}")
     return Usage(
         now=installed.now,
         days=args.days,

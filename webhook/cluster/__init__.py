@@ -1,5 +1,5 @@
 """The client of the API server, its lists, and live objects with their owners.
 
 Other rooms use: answers, applied, client, listing, made, objects, rehearsal,
-unread_kinds.
+other_kinds.
 """

@@ -15,7 +15,7 @@ from webhook.evaluation.workloads import BUILT_IN
 from webhook.kube.pod import as_items, as_map, controller_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from webhook.cluster.listing import Progress
     from webhook.core.settings import CustomKind
@@ -73,6 +73,7 @@ class Catalogue:
     client: Client
     _groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # versions, the best first
     _kinds: dict[tuple[str, str], tuple[Served, ...]] = field(default_factory=dict)
+    unanswered: dict[str, Fault] = field(default_factory=dict)  # by group and version
 
     def find(self, group: str, kind: str) -> Served | None:
         """Where this kind is served; None if it is not."""
@@ -94,6 +95,15 @@ class Catalogue:
                     found[served] = None
         return list(found)
 
+    def others(self, known: Container[str]) -> list[Served]:
+        """All kinds of other groups, each in its best version."""
+        found: dict[tuple[str, str], Served] = {}
+        for group, versions in self._versions().items():
+            for version in versions if group not in known else ():
+                for each in self._resources(group, version):
+                    found.setdefault((group, each.plural), each)
+        return list(found.values())
+
     def _versions(self) -> dict[str, tuple[str, ...]]:
         if not self._groups:
             for _, group in as_items(_json(self.client, "/apis").get("groups")):
@@ -114,7 +124,8 @@ class Catalogue:
         except Fault as fault:
             if group in _GROUPS or fault.away:
                 raise
-            return  # an unavailable aggregated API must not stop the others
+            self.unanswered[f"{group}/{version}"] = fault  # an aggregated API: the others answer
+            return
         for _, each in resources:
             plural, verbs = str(each.get("name")), each.get("verbs") or ()
             if "/" not in plural and "list" in verbs:

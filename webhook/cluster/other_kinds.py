@@ -1,0 +1,109 @@
+"""Objects of kinds that nobody judges, and that have legacy names in them: a cluster in, gaps out.
+
+Where the pod templates of such a kind are is not known, so all of each object is searched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from webhook.cluster import applied, objects
+from webhook.cluster.client import Client, Fault, Refused
+from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.evaluation import record
+from webhook.evaluation.workloads import makes_pods
+from webhook.kube.pod import as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.cluster.listing import Progress
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+
+# Groups of Kubernetes 1.3-1.36 and of metrics: of their kinds, those with pods are judged.
+_WITHOUT_PODS = frozenset(
+    [
+        "apps",
+        "autoscaling",
+        "batch",
+        "extensions",
+        "policy",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "certificates.k8s.io",
+        "coordination.k8s.io",
+        "custom.metrics.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "external.metrics.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "internal.apiserver.k8s.io",
+        "metrics.k8s.io",
+        "networking.k8s.io",
+        "node.k8s.io",
+        "rbac.authorization.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "storagemigration.k8s.io",
+    ]
+)
+_ANNOTATIONS = (AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION)
+_COPIES = {("kueue.x-k8s.io", "Workload")}  # of the templates of Jobs, which make the pods
+_NOT_FOUND = 404
+_NAMED = 5  # objects in a sentence
+
+
+def unread(client: Client, settings: Settings, progress: Progress, own: str) -> Iterator[str]:
+    """Who may still make legacy pods, and what cannot be listed; not ConfigMaps in `own`."""
+    catalogue = objects.Catalogue(client)
+    names = {*settings.legacy_resources, settings.models.legacy_label, *_ANNOTATIONS}
+    words = tuple(each.encode() for name in names for each in (name, name.replace("/", "~1")))
+    config_maps = catalogue.find("", "ConfigMap")
+    kinds = [*([config_maps] if config_maps else []), *catalogue.others(_WITHOUT_PODS)]
+    for api, why in catalogue.unanswered.items():
+        yield f"the kinds of the API {api}, which does not answer: {why}"
+    for kind in kinds:
+        known = {"apiVersion": kind.api_version, "kind": kind.kind}
+        if (kind.group, kind.kind) in _COPIES or makes_pods(known, settings):
+            continue
+        what = f"{kind.kind}s ({kind.group})" if kind.group else f"{kind.kind}s"
+        try:
+            held = (e for e in objects.of_kind(client, kind, progress) if _has_one(e, words))
+            named = [objects.reference(each) for each in held]
+        except Fault as fault:
+            if not isinstance(fault, Refused) or fault.status != _NOT_FOUND:
+                yield f"whether {what} have legacy names: their list failed: {fault}"
+            if fault.away:
+                return
+            continue
+        found = [
+            "/".join(filter(None, (each.namespace, each.name)))
+            for each in named
+            if kind is not config_maps or each.namespace != own  # its settings have the names
+        ]
+        if found:
+            more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+            yield (
+                f"whether pods are made from {what} with legacy names: "
+                f"{', '.join(found[:_NAMED])}{more}: migrate or delete them"
+            )
+
+
+def _has_one(obj: Raw, words: tuple[bytes, ...]) -> bool:
+    """Whether it has such a word, but for its status and the record of an apply or a repair."""
+    written = applied.as_written(obj)
+    notes = as_map(as_map(written["metadata"]).get("annotations"))
+    rest = {key: value for key, value in notes.items() if key != record.ANNOTATION}
+    try:
+        text = orjson.dumps({**written, "metadata": {**written["metadata"], "annotations": rest}})
+    except orjson.JSONEncodeError:  # more levels than it writes
+        return True
+    return any(word in text for word in words)
