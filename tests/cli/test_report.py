@@ -157,12 +157,6 @@ OLD: dict[str, tuple[str, str, dict[str, Any], int]] = {
         pod_of(MODERN, annotations=REPAIRED, deletionTimestamp="2026-06-01T00:00:00Z"),
         0,
     ),
-    "a pod with other repairs": (
-        "StatefulSet",
-        "Pod",
-        pod_of(MODERN, annotations={"gpu-webhook.dev/repaired": "GPU201"}),
-        0,
-    ),
     "a modern pod": ("StatefulSet", "Pod", pod_of(MODERN), 0),
     "a suspended Job": ("CronJob", "Job", made_from(LEGACY, suspend=True), 1),
     "a Job that runs": (
@@ -220,6 +214,64 @@ def test_what_a_migrated_owner_made_before_counts_for_it(
     code, found = report()
     assert code == (LEFT if left else SAFE)
     assert owners(found) == [(by, "top", 1, ["GPU101"])] * left
+
+
+RUNS: dict[str, tuple[str, str, list[str]]] = {
+    "a toleration": ("GPU201", "Running", ["GPU201"]),
+    "a toleration and a runtime class": ("GPU201,GPU202", "Running", ["GPU201", "GPU202"]),
+    "a limit, in a pod that finished lately": ("GPU103", "Succeeded", ["GPU103"]),
+    "legacy, and a toleration": ("GPU101,GPU201", "Running", ["GPU101"]),
+    "the guard, which no pod needs to run": ("GPU303", "Running", []),
+}
+
+
+@pytest.mark.parametrize("is_made", [pytest.param(True, id="made"), pytest.param(False, id="lone")])
+@pytest.mark.parametrize(("note", "phase", "codes"), RUNS.values(), ids=RUNS)
+def test_a_modern_pod_that_runs_with_what_the_webhook_added_needs_it(
+    note: str,
+    phase: str,
+    codes: list[str],
+    is_made: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    made = pod_of(MODERN, phase, annotations={"gpu-webhook.dev/repaired": note})
+    made["metadata"] |= {"name": "x", "namespace": "team", "creationTimestamp": created(1)}
+    if is_made:
+        metadata = {"name": "x", "namespace": "team", "uid": "top"}
+        spec = {"template": {"spec": MODERN}}
+        cluster.list_has("StatefulSet", {"metadata": metadata, "spec": spec})
+        made["metadata"]["ownerReferences"] = [owner("x", "StatefulSet", "apps/v1", "top")]
+    cluster.list_has("Pod", made)
+    code, found = report()
+    assert code == (LEFT if codes else SAFE)
+    kind = "StatefulSet" if is_made else "Pod"
+    assert owners(found) == ([(kind, "x", 1, codes)] if codes else [])
+    if codes and "GPU101" not in codes:
+        assert found["answer"] == "Not yet: 1 owner of modern pods that run only repaired"
+        added = f"it runs with what the webhook added ({', '.join(codes)}): "
+        says = f"write that into its manifest (`gpu-webhook explain {codes[0]}`)"
+        assert found["owners"][0]["change"] == f"{kind}/x: {added}{says}"
+
+
+def test_a_finished_job_of_a_modern_cron_job_needs_what_its_pod_got(
+    cluster: Cluster, report: Any
+) -> None:
+    """The next one would be Pending. The history of the CronJob is not looked at otherwise."""
+    template = {"spec": {"template": {"spec": MODERN}}}
+    metadata = {"name": "monthly", "namespace": "team", "uid": "c"}
+    cluster.list_has("CronJob", {"metadata": metadata, "spec": {"jobTemplate": template}})
+    of_cron = [owner("monthly", "CronJob", "batch/v1", "c")]
+    metadata = {"name": "j", "namespace": "team", "uid": "j", "ownerReferences": of_cron}  # type: ignore[dict-item]
+    cluster.list_has("Job", {"metadata": metadata, "status": done("Complete"), **template})
+    notes = {"gpu-webhook.dev/repaired": "GPU201"}
+    for name, days in (("new", 3), ("old", 31)):
+        made = pod_of(MODERN, "Succeeded", name=name, namespace="team", annotations=notes)
+        of_job = [owner("j", "Job", "batch/v1", "j")]
+        made["metadata"] |= {"creationTimestamp": created(days), "ownerReferences": of_job}
+        cluster.list_has("Pod", made)
+    code, found = report()
+    assert (code, owners(found)) == (LEFT, [("CronJob", "monthly", 1, ["GPU201"])])
 
 
 OLD_IMAGE = "nvidia/cuda:9.0-runtime"  # GPU133, which has nothing to do with the words
@@ -358,6 +410,21 @@ def test_copies_and_kinds_that_are_judged_are_no_gap(
     assert report()[1]["gaps"] == gaps
 
 
+@pytest.mark.parametrize(("replicas", "code"), [(0, SAFE), (1, LEFT)])
+def test_the_history_of_a_deployment_config_makes_no_pods(
+    replicas: int, code: int, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = parse("workloads: {kinds: [{kind: DeploymentConfig, templates: [/spec/template]}]}")
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
+    group = "apps.openshift.io"
+    serve(cluster, "DeploymentConfig", custom({"template": {"spec": MODERN}}, uid="d"), group=group)
+    of_config = [owner("a", "DeploymentConfig", f"{group}/v1", "d")]
+    metadata = {"name": "a-1", "namespace": "team", "uid": "r", "ownerReferences": of_config}
+    spec = made_from(LEGACY, replicas=replicas)
+    cluster.list_has("ReplicationController", spec | {"metadata": metadata})
+    assert report()[0] == code
+
+
 def test_the_names_of_the_settings_are_searched(
     cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,6 +493,7 @@ def test_events_name_the_owners_of_pods_that_were_deleted(cluster: Cluster, repo
                 event({"metadata": {**metadata, "ownerReferences": [of_job]}}, "GPU101", "GPU109"),
                 event(lone, "GPU106", "GPU201"),
                 event({"metadata": {**metadata, "name": "modern"}}, "GPU201"),
+                event({"metadata": {**metadata, "name": "guarded"}}, "GPU303"),
                 forged | {"involvedObject": {"kind": "Pod", "name": "forged"}},
                 {},
             ]
@@ -435,7 +503,8 @@ def test_events_name_the_owners_of_pods_that_were_deleted(cluster: Cluster, repo
     assert code == LEFT
     assert owners(found) == [
         ("Job", "nightly", 1, ["GPU101", "GPU109"]),
-        ("Pod", "lone", 0, ["GPU106"]),
+        ("Pod", "lone", 0, ["GPU106", "GPU201"]),
+        ("Pod", "modern", 0, ["GPU201"]),
     ]
     assert found["owners"][0]["change"] == "Job/nightly"
     asked = [query for _, path, query in cluster.asked if path == EVENTS]

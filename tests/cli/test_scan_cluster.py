@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = {
-    "/api/v1": {"Pod": "pods", "ConfigMap": "configmaps", "Secret": "secrets"},
+    "/api/v1": {
+        "Pod": "pods",
+        "ConfigMap": "configmaps",
+        "Secret": "secrets",
+        "ReplicationController": "replicationcontrollers",
+    },
     "/apis/apps/v1": {
         "Deployment": "deployments",
         "ReplicaSet": "replicasets",

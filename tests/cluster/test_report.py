@@ -150,7 +150,7 @@ def test_each_answer_of_a_cluster_in_turn(installed: Installed, tmp_path: Path) 
     client.delete("Pod", "lone", "team")
     (owner,) = installed.report()[1]["owners"]
     assert (owner["kind"], owner["name"], owner["objects"]) == ("Pod", "lone", 0)
-    assert owner["codes"] == ["GPU101"]
+    assert owner["codes"] == ["GPU101", "GPU201"]
 
 
 def test_what_a_migrated_owner_still_makes_pods_from_is_left(installed: Installed) -> None:

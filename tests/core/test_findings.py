@@ -10,7 +10,7 @@ from webhook.core.edits import Set
 from webhook.core.findings import Finding, Safety, Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.kube.pointer import ROOT
-from webhook.rules import ALL, is_legacy
+from webhook.rules import ALL, is_legacy, is_repair
 
 REPAIR = Finding("GPU101", ROOT, "repaired")
 MANUAL = Finding("GPU101", ROOT, "look at it", severity=Severity.MANUAL)
@@ -114,4 +114,16 @@ def test_the_rules_that_find_words_of_kubernetes_1_3_to_1_10() -> None:
         "leak-guard",
         "above-limit",
         "workload-too-large",
+    }
+
+
+def test_repairs_that_modern_pods_need() -> None:
+    names = {rule.NAME for rule in ALL if is_repair(rule.CODE) and not is_legacy(rule.CODE)}
+    assert names == {
+        "unequal-amounts",
+        "fractional-amount",
+        "request-without-limit",
+        "missing-toleration",
+        "driver-profile",
+        "placement",
     }

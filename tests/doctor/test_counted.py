@@ -183,7 +183,19 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
     "calls of the webhook that failed": (
         WHOLE,
         {"api": FAILED},
-        ["what came in 3 calls of the webhook that failed"],
+        ["what came in 3 calls of the webhook that failed; dry runs of `doctor` are among them"],
+        True,
+    ),
+    "one call that failed": (
+        WHOLE,
+        {"api": f'{QUIET[API]}apiserver_admission_webhook_fail_open_count{{name="{OURS}"}} 1\n'},
+        ["what came in 1 call of the webhook that failed; dry runs of `doctor` are among them"],
+        True,
+    ),
+    "settings that cannot be read": (
+        replace(WHOLE, mistakes="policy.mode: no such mode"),
+        {},
+        ["what is legacy here: the settings have mistakes: policy.mode: no such mode"],
         True,
     ),
     "the metrics of the API server are forbidden": (

@@ -21,7 +21,7 @@ from webhook.files.results import Plan
 from webhook.inventory.project import seconds_of
 from webhook.kube.pod import as_map
 from webhook.reports.usage import DAY, LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
-from webhook.rules import is_legacy
+from webhook.rules import is_legacy, is_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +30,8 @@ _EXIT = {SAFE: 0, UNKNOWN: 2, LEFT: 3}
 _CODE = re.compile(r"\bGPU\d{3}\b")
 _NOTES = (
     "templates in Secrets and outside of the cluster",
+    "modern templates without a pod: ask `gpu-webhook scan --cluster -A --inventory FILE`",
+    "namespaces that were opted out for a time: the webhook counted nothing there",
     "manifests that were not applied in this time: `gpu-webhook scan -R -f FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
@@ -55,6 +57,7 @@ def _read(args: SimpleNamespace) -> Usage:
         SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
         Plan(replace(installed.settings, scope="all-legacy")),
         finished_since=installed.now - args.days * DAY,
+        counts=_is_needed,
     )
     with progress() as show_progress:
         told = list(scan.told(show_progress))
@@ -65,7 +68,7 @@ def _read(args: SimpleNamespace) -> Usage:
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
-    owners = [_owner(each) for each in told if each.is_legacy]
+    owners = [_owner(each) for each in told if each.is_legacy or each.came]
     try:
         owners += _of_events(api)
     except client.Fault as fault:
@@ -88,10 +91,18 @@ def _unread(told: scan_cluster.Told) -> str:
     return f"{told.result.path}: {told.result.error}"
 
 
+def _is_needed(code: str) -> bool:
+    """Whether the webhook is needed for what such a rule finds or repairs."""
+    return is_legacy(code) or is_repair(code)
+
+
 def _owner(told: scan_cluster.Told) -> Owner:
     codes = tuple(each.code for each in told.result.located if is_legacy(each.code))
-    newest = seconds_of(told.created)
-    return Owner(*_named(told.top), told.owner, 1 + told.others, newest, codes)
+    newest, change = seconds_of(told.created), told.owner
+    if not codes:
+        says = told.result.located[-1].message
+        codes, change = tuple(_CODE.findall(says)), f"{told.owner}: {says}"
+    return Owner(*_named(told.top), change, 1 + told.others, newest, codes)
 
 
 def _named(top: objects.Reference) -> tuple[str, str, str]:
@@ -104,7 +115,7 @@ def _of_events(api: client.Client) -> Iterator[Owner]:
     query = {"fieldSelector": "reason=PodRepaired"}
     for event in listing.objects(api, "/api/v1/events", lambda *_: None, query):
         about = as_map(event.get("involvedObject"))
-        codes = tuple(filter(is_legacy, _CODE.findall(str(event.get("message")))))
+        codes = tuple(filter(_is_needed, _CODE.findall(str(event.get("message")))))
         if codes and as_map(event.get("source")).get("component") == "gpu-webhook":
             metadata = {**about, "ownerReferences": [{**about, "controller": True}]}
             top = objects.reference(owners.top({**about, "metadata": metadata}))

@@ -21,7 +21,7 @@ from webhook.cli.progress import progress
 from webhook.cluster import applied, client, made, objects
 from webhook.core import budget
 from webhook.core.errors import InputError
-from webhook.core.repaired import REPAIRED, codes_in
+from webhook.core.repaired import REPAIRED, codes_of
 from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
 from webhook.files.results import FileResult, Located, Plan, Report, Status
@@ -33,7 +33,7 @@ from webhook.rules import is_legacy, legacy_resource
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-_DEEP = 100  # levels
 _AS_IT_IS = (
     "in the live object only, not in what was applied; if an apply leaves it there, use "
     "`kubectl replace`"
@@ -80,7 +79,7 @@ class Told:
     result: FileResult
     owner: str = ""  # what must be changed
     others: int = 0  # more objects of the same owner with the same findings
-    came: bool = False  # the last finding is that it was sent legacy and repaired
+    came: bool = False  # the last finding is that it was sent otherwise and repaired
     top: Reference = objects.NOBODY  # the topmost owner
     created: str = ""  # when the newest of the objects was created
 
@@ -110,6 +109,7 @@ class Scan:
     made: int = 0  # objects whose owner is checked itself
     repaired: int = 0  # repaired objects; their owner still sends legacy ones
     finished_since: float = math.inf  # report pods that were repaired then or later, if finished
+    counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
     _alike: dict[object, Told] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
     _words: tuple[bytes, ...] = ()  # those that legacy objects have
@@ -160,7 +160,7 @@ class Scan:
             yield from self._object(obj, owners)
         except Exception as error:  # noqa: BLE001  # tenants write these objects
             why = f"it could not be checked: {error!r:.200}; please report it"
-            if isinstance(error, RecursionError) and _is_deep(obj):
+            if isinstance(error, RecursionError) and objects.is_deep(obj):
                 why = "it is nested too deeply, so it is not checked"
             yield Told(FileResult(_path(obj), error=why))
 
@@ -177,11 +177,9 @@ class Scan:
         created = str(as_map(obj["metadata"]).get("creationTimestamp") or "")
         if obj["kind"] == "Pod" and is_finished(obj):
             is_old = seconds_of(created) < self.finished_since
-            if is_old or not _came_legacy(obj):
+            if is_old or not self._came(obj):
                 return
-        result, came = self._found(obj, is_made=is_made)
-        if is_made:
-            result = _left(result, maker)
+        result, came = self._found(obj, maker if is_made else None)
         if _is_legacy(result) or result.error:
             self._named.add(itself)
         if not result.remarks:
@@ -200,54 +198,68 @@ class Scan:
                 return
         yield told
 
-    def _found(self, obj: Raw, *, is_made: bool) -> tuple[FileResult, bool]:
-        """The findings; whether the last one is that it was sent legacy and repaired."""
-        result = judged(obj, self.plan, is_made=is_made)
+    def _found(self, obj: Raw, maker: Reference | None) -> tuple[FileResult, bool]:
+        """The findings; whether the last one is that it was sent otherwise and repaired."""
+        result = judged(obj, self.plan, is_made=maker is not None)
+        if maker is not None:
+            result = _left(result, maker)
         # Controllers copy the record of a workload, and never remove it from what they made.
-        is_copy = is_made and obj["kind"] != "Pod"
-        if is_copy or _is_legacy(result) or not _came_legacy(obj):
+        is_copy = maker is not None and obj["kind"] != "Pod"
+        if is_copy or _is_legacy(result) or not self._came(obj):
             return result, False
         self.repaired += 1
-        advice = "" if is_made else ": migrate what it is made from"
-        return replace(result, located=(*result.located, _repaired(obj, advice))), True
+        return replace(result, located=(*result.located, self._repaired(obj, maker))), True
+
+    def _came(self, obj: Raw) -> bool:
+        """Whether a repair is recorded on the object: by the annotation of a pod, or a record.
+
+        The codes on a workload stay when its manifest becomes modern; the record is removed.
+        """
+        if obj["kind"] != "Pod":
+            return record.has_words(as_map(obj.get("metadata")))
+        return any(map(self.counts, codes_of(obj)))
+
+    def _is_completed(self, obj: Raw) -> bool:
+        """Whether it is a modern pod with a repair that counts."""
+        codes = codes_of(obj) if obj["kind"] == "Pod" else ()
+        return any(map(self.counts, codes)) and not any(map(is_legacy, codes))
+
+    def _repaired(self, obj: Raw, maker: Reference | None) -> Located:
+        """The finding on a repaired object of which no manifest is known."""
+        if self._is_completed(obj):
+            codes = [code for code in codes_of(obj) if self.counts(code)]
+            says = "it runs with what the webhook added"
+            advice = f": write that into its manifest (`gpu-webhook explain {codes[0]}`)"
+        else:
+            codes = [*filter(is_legacy, codes_of(obj))] or [legacy_resource.CODE]
+            says = "it was sent legacy and repaired"
+            advice = f" ({_rollout(maker)})" if maker else ": migrate what it is made from"
+        message = f"{says} ({', '.join(codes)}){advice}"
+        return Located(codes[0], message, Status.NOTICE, Place(1, 1, 1, 1))
 
     def _is_said(self, obj: Raw, maker: Reference | None) -> bool:
         """Whether all is said with the owner. To judge what a controller made takes much longer."""
+        if self._is_completed(obj):
+            return False  # its owner looks as if it needed nothing
         if maker in self._named or not made.is_used(obj):
             self._named.add(objects.reference(obj))
             return True
         self._words = self._words or words(self.plan.settings)
         text = orjson.dumps([as_map(obj["metadata"]).get("annotations"), obj.get("spec")])
-        return not _came_legacy(obj) and not any(word in text for word in self._words)
+        return not self._came(obj) and not any(word in text for word in self._words)
 
 
 def _left(result: FileResult, maker: object) -> FileResult:
     """Only what is legacy in it: its owner has the other findings."""
-    note = f"the template of {maker} is modern: finish its rollout, or delete this object"
-    return replace(_noted(_only_legacy(result), note), skipped=())
+    return replace(_noted(_only_legacy(result), _rollout(maker)), skipped=())
+
+
+def _rollout(maker: object) -> str:
+    return f"the template of {maker} is modern: finish its rollout, or delete this object"
 
 
 def _only_legacy(result: FileResult) -> FileResult:
     return replace(result, located=tuple(e for e in result.located if is_legacy(e.code)))
-
-
-def _came_legacy(obj: Raw) -> bool:
-    """Whether a repair is recorded on the object: by the annotation of a pod, or a record.
-
-    The codes on a workload stay when its manifest becomes modern; the record is removed.
-    """
-    metadata = as_map(obj.get("metadata"))
-    if obj["kind"] != "Pod":
-        return record.has_words(metadata)
-    return any(map(is_legacy, codes_in(as_map(metadata.get("annotations")).get(REPAIRED))))
-
-
-def _repaired(obj: Raw, advice: str) -> Located:
-    """The finding on a repaired object of which no manifest is known."""
-    note = as_map(as_map(obj.get("metadata")).get("annotations")).get(REPAIRED)
-    codes = [code for code in codes_in(note) if is_legacy(code)] or [legacy_resource.CODE]
-    message = f"it was sent legacy and repaired ({', '.join(codes)}){advice}"
-    return Located(codes[0], message, Status.NOTICE, Place(1, 1, 1, 1))
 
 
 def _is_legacy(result: FileResult) -> bool:
@@ -265,15 +277,6 @@ def _without_zeros(result: FileResult) -> FileResult:
         if each.code != legacy_resource.CODE or each.status is not Status.NOTICE
     )
     return replace(result, located=located)
-
-
-def _is_deep(obj: Raw) -> bool:
-    """Whether it is nested deeper than any built-in kind; a custom object may be."""
-    inside: list[Any] = [obj]
-    for _ in range(_DEEP):
-        values = [each.values() if isinstance(each, dict) else each for each in inside]
-        inside = [each for held in values for each in held if isinstance(each, dict | list)]
-    return bool(inside)
 
 
 def judged(obj: Raw, plan: Plan, *, is_made: bool = False) -> FileResult:

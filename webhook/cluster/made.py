@@ -17,7 +17,7 @@ def is_used(obj: Raw) -> bool:
     match obj["kind"]:
         case "Pod":
             return not is_finished(obj) and not as_map(obj["metadata"]).get("deletionTimestamp")
-        case "ReplicaSet":
+        case "ReplicaSet" | "ReplicationController":  # the latter of a DeploymentConfig
             return as_map(obj.get("spec")).get("replicas") != 0
         case "Job":
             conditions = as_items(as_map(obj.get("status")).get("conditions"))

@@ -36,6 +36,7 @@ _MADE_BY = {
     ("apps", "ReplicaSet"): "Pod",
     ("", "ReplicationController"): "Pod",
 }
+_DEEP = 100  # levels
 _MOST_OWNERS = 1000  # that are remembered; tenants could invent any number of owners
 _GENERATIONS = 10  # an object, its controller, and so on: there are never so many
 
@@ -188,6 +189,15 @@ def may_make(maker: Reference, obj: Mapping[str, Any]) -> bool:
     """Whether objects of the first kind can create such objects (no Deployment makes one)."""
     made = _MADE_BY.get((maker.group, maker.kind))
     return made == obj.get("kind") if made else (maker.group, maker.kind) not in KINDS
+
+
+def is_deep(obj: Raw) -> bool:
+    """Whether it is nested deeper than any built-in kind; a custom object may be."""
+    inside: list[Any] = [obj]
+    for _ in range(_DEEP):
+        values = [each.values() if isinstance(each, dict) else each for each in inside]
+        inside = [each for held in values for each in held if isinstance(each, dict | list)]
+    return bool(inside)
 
 
 class Owners:

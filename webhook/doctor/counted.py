@@ -66,6 +66,8 @@ def read(api: Client, facts: Facts) -> Counted:
     if not facts.deployment:
         found.gaps.append(f"the webhook is not installed in the namespace {facts.namespace}")
         return found
+    if facts.mistakes:
+        found.gaps.append(f"what is legacy here: the settings have mistakes: {facts.mistakes}")
     tried = [(line.state, line.text) for line in running.dry_run(facts)]
     absent = [(None, f"no webhook configuration {REPAIR}, or an empty one")]
     found.gaps += [text for state, text in tried or absent if state != OK]
@@ -110,7 +112,8 @@ def _failed_since(found: Counted, api: Client, facts: Facts) -> float:
     samples = _page(api, "/metrics", *_FAILED, _STARTED)
     ours = {entry.get("name") for _, entry in facts.entries(REPAIR)}
     if failed := sum(each.value for each in samples if each.labels.get("name") in ours):
-        found.gaps.append(f"what came in {failed:,.0f} calls of the webhook that failed")
+        calls = f"{failed:,.0f} call{'s' * (failed != 1)} of the webhook that failed"
+        found.gaps.append(f"what came in {calls}; dry runs of `doctor` are among them")
     return _only(samples, _STARTED)
 
 

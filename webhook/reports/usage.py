@@ -14,6 +14,7 @@ from webhook import __version__
 from webhook.reports.frame import escaped, framed
 from webhook.reports.printing import as_json, as_yaml, date
 from webhook.reports.visible import sentence
+from webhook.rules import is_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ _CAME = ("namespace", "last one", "objects", "of which")
 
 
 class Owner(NamedTuple):
-    """What has legacy objects, or had some; `newest` is 0 if that is unknown."""
+    """What has objects that need the webhook, or had some; `newest` is 0 if that is unknown."""
 
     namespace: str
     kind: str
@@ -79,8 +80,13 @@ class Usage:
     def answer(self) -> str:
         """The verdict as a sentence."""
         if self.verdict == LEFT:
+            modern = sum(
+                bool(each.codes) and not any(map(is_legacy, each.codes)) for each in self.owners
+            )
+            legacy = len(self.owners) - modern
             found = {
-                f"{_number(len(self.owners), 'owner')} with legacy objects left": self.owners,
+                f"{_number(legacy, 'owner')} with legacy objects left": legacy,
+                f"{_number(modern, 'owner')} of modern pods that run only repaired": modern,
                 f"legacy objects from {_number(self.lately, 'namespace')} in the last "
                 f"{_number(self.days, 'day')}": self.lately,
             }

@@ -110,6 +110,7 @@ PATTERNS: tuple[Pattern, ...] = tuple(
     [replace(pattern, code=rule.CODE) for rule in ALL for pattern in rule.FACTS.patterns]
 )
 
+_REPAIRS = frozenset([rule.CODE for rule in RULES])
 _LEGACY = frozenset([rule.CODE for rule in ALL if rule.FACTS.is_legacy])
 
 
@@ -124,3 +125,8 @@ def is_legacy(code: str) -> bool:
     Logs, metrics and `scan --cluster` count as legacy what this says, and nothing else.
     """
     return code in _LEGACY
+
+
+def is_repair(code: str) -> bool:
+    """Whether this rule changes pods so that they can run, legacy or not."""
+    return code in _REPAIRS
