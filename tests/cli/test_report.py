@@ -410,6 +410,33 @@ def test_copies_and_kinds_that_are_judged_are_no_gap(
     assert report()[1]["gaps"] == gaps
 
 
+REVISIONS = {"currentRevision": "web-1", "updateRevision": "web-2"}
+HALFWAY: dict[str, tuple[str, Any, Any, bool]] = {
+    "a StatefulSet with pods of two revisions": ("StatefulSet", {}, REVISIONS, True),
+    "a StatefulSet of one revision": (
+        "StatefulSet",
+        {},
+        {"currentRevision": "web-2", "updateRevision": "web-2"},
+        False,
+    ),
+    "a StatefulSet that its controller has not seen": ("StatefulSet", {}, {}, False),
+    "a paused Deployment": ("Deployment", {"paused": True}, {}, True),
+    "a Deployment": ("Deployment", {}, {}, False),
+}
+
+
+@pytest.mark.parametrize(("kind", "more", "status", "is_gap"), HALFWAY.values(), ids=HALFWAY)
+def test_a_rollout_that_has_not_ended_is_a_gap_even_without_pods(
+    kind: str, more: Any, status: Any, *, is_gap: bool, cluster: Cluster, report: Any
+) -> None:
+    obj = made_from(MODERN, replicas=0, **more)
+    obj |= {"metadata": {"name": "web", "namespace": "team"}, "status": status}
+    cluster.list_has(kind, obj)
+    code, found = report()
+    assert code == (UNKNOWN if is_gap else SAFE)
+    assert [each.partition(":")[0] for each in found["gaps"]] == [f"team/{kind}/web"] * is_gap
+
+
 @pytest.mark.parametrize(("replicas", "code"), [(0, SAFE), (1, LEFT)])
 def test_the_history_of_a_deployment_config_makes_no_pods(
     replicas: int, code: int, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch

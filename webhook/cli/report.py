@@ -35,6 +35,10 @@ _NOTES = (
     "manifests that were not applied in this time: `gpu-webhook scan -R -f FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
+_HALFWAY = (
+    "its roll-out has not ended, so it may make pods from an older template: end it "
+    "(`partition: 0`, or `kubectl rollout resume`)"
+)
 _OTHER = "which namespaces are `other`: the metrics of a worker name 200 of them"
 
 
@@ -67,6 +71,7 @@ def _read(args: SimpleNamespace) -> Usage:
             gaps += other_kinds.unread(api, installed.settings, show_progress, own)
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")
+    gaps += [f"{each}: {_HALFWAY}" for each in scan.halfway]
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
     owners = [_owner(each) for each in told if each.is_legacy or each.came]
     try:

@@ -110,6 +110,7 @@ class Scan:
     repaired: int = 0  # repaired objects; their owner still sends legacy ones
     finished_since: float = math.inf  # report pods that were repaired then or later, if finished
     counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
+    halfway: list[str] = field(default_factory=list)  # owners whose roll-out has not ended
     _alike: dict[object, Told] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
     _words: tuple[bytes, ...] = ()  # those that legacy objects have
@@ -171,6 +172,7 @@ class Scan:
         itself = objects.reference(obj)
         if obj["kind"] != "Pod":
             self._makers.add(itself)
+        self.halfway += [_path(obj)] * made.is_halfway(obj)
         if is_made and self._is_said(obj, maker):
             self.made += 1
             return

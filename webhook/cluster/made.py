@@ -25,3 +25,15 @@ def is_used(obj: Raw) -> bool:
             return not met & {"Complete", "Failed"}  # a suspended Job will make pods
         case _:
             return True
+
+
+def is_halfway(obj: Raw) -> bool:
+    """Whether it still makes pods from an older template, which it does not show itself."""
+    status = as_map(obj.get("status"))
+    match obj["kind"]:
+        case "StatefulSet":  # below its partition, or with OnDelete: also while it has no replicas
+            return status.get("currentRevision") != status.get("updateRevision")
+        case "Deployment":  # scaled while paused, it scales the ReplicaSet that it has
+            return as_map(obj.get("spec")).get("paused") is True
+        case _:
+            return False
