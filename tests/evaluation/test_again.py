@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
 from webhook.capacity.node_selection import matching, selector
@@ -86,18 +86,27 @@ def in_annotation(affinity: Raw) -> Raw:
     return {AFFINITY: json.dumps(affinity)}
 
 
-def merged(live: Any, sent: Any, name: str = "", *, whole: tuple[str, ...] = ()) -> Any:
+def copied(value: Any) -> Any:
+    """Give a copy of something that was JSON: orjson makes it ten times faster than deepcopy."""
+    return orjson.loads(orjson.dumps(value))
+
+
+def merged(live: Any, sent: Any, *, whole: tuple[str, ...] = ()) -> Any:
     """Merge a manifest into what is stored, as apply does: lists of named items by their names."""
+    return copied(_merged(live, sent, "", whole))
+
+
+def _merged(live: Any, sent: Any, name: str, whole: tuple[str, ...]) -> Any:
     if isinstance(live, dict) and isinstance(sent, dict) and name not in whole:
-        both = {k: merged(live[k], v, k, whole=whole) if k in live else v for k, v in sent.items()}
-        return copy.deepcopy({**live, **both})
+        both = {k: _merged(live[k], v, k, whole) if k in live else v for k, v in sent.items()}
+        return {**live, **both}
     if isinstance(live, list) and name in KEYS:
         key = KEYS[name]
         there = {each[key]: each for each in live}
-        items = [merged(there[e[key]], e, whole=whole) if e[key] in there else e for e in sent]
+        items = [_merged(there[e[key]], e, "", whole) if e[key] in there else e for e in sent]
         named = {each[key] for each in sent}
-        return copy.deepcopy([*items, *(each for each in live if each[key] not in named)])
-    return copy.deepcopy(sent)
+        return [*items, *(each for each in live if each[key] not in named)]
+    return sent
 
 
 def without(live: Any, before: Any, now: Any, name: str = "") -> Any:
@@ -160,7 +169,7 @@ tools = pytest.mark.parametrize("tool", [client_side, server_side])
 
 def stored(manifest: Raw, cx: Context, tool: Any = client_side) -> Raw:
     """Give the pod that the first apply made."""
-    made: Raw = tool(copy.deepcopy(manifest), manifest)
+    made: Raw = tool(copied(manifest), manifest)
     run(RULES, made, cx)
     made["spec"]["nodeName"] = "gpu-1"
     made["spec"].setdefault("schedulerName", "default-scheduler")
@@ -170,8 +179,8 @@ def stored(manifest: Raw, cx: Context, tool: Any = client_side) -> Raw:
 def sent_again(manifest: Raw, live: Raw, cx: Context, tool: Any = client_side) -> Raw:
     """Give the pod as it leaves us when the manifest is applied to the stored one."""
     update: Raw = tool(live, manifest)
-    before = copy.deepcopy(update)
-    verdict = again_pod.pod(update, copy.deepcopy(live), Asking(RULES), cx)
+    before = copied(update)
+    verdict = again_pod.pod(update, copied(live), Asking(RULES), cx)
     assert verdict.failed == ()
     assert bool(verdict.patch) is (before != update)
     return update
@@ -292,7 +301,7 @@ def test_so_it_does_where_only_its_amount_is_in_words_of_today(
 ) -> None:
     live = stored(manifest, then, tool)
     live["metadata"].setdefault("annotations", {})["gpu-webhook.dev/repaired"] = "GPU101"
-    half = copy.deepcopy(manifest)
+    half = copied(manifest)
     half["spec"]["containers"][0]["resources"] = {"limits": {GPU: "1"}}
     assert sent_again(half, live, now, tool)["spec"] == live["spec"]
 
@@ -474,14 +483,14 @@ def test_the_drivers_profile_is_put_back() -> None:
 
 def test_a_pod_stored_under_a_legacy_name_stays() -> None:
     live = pod(container({LEGACY: "1"}))
-    assert again_pod.pod(copy.deepcopy(live), live, Asking(RULES), K80).patch == []
+    assert again_pod.pod(copied(live), live, Asking(RULES), K80).patch == []
     other = pod(container({LEGACY: "2"}), annotations=in_annotation(model("K80")))
     assert again_pod.pod(other, live, Asking(RULES), K80).patch == []
 
 
 def with_defaults(manifest: Raw, default: Raw, tool: Any, *, is_said: bool) -> Raw:
     """Give the stored pod where LimitRanger adds these amounts, before and after we repair it."""
-    made: Raw = tool(copy.deepcopy(manifest), manifest)
+    made: Raw = tool(copied(manifest), manifest)
     said: list[str] = []
     for _ in range(2):
         for each in made["spec"]["containers"]:
@@ -549,7 +558,7 @@ def test_words_that_were_let_pass_are_let_pass_again() -> None:
 
 def test_an_update_without_words_is_let_through() -> None:
     live = stored(EVERYTHING, K80)
-    update = copy.deepcopy(live)
+    update = copied(live)
     update["spec"]["containers"][0]["image"] = "other"
     assert again_pod.pod(update, live, Asking(RULES), K80).patch == []
 
@@ -570,10 +579,10 @@ def test_what_others_added_to_a_stored_pod_stays(selector: Raw, metadata: Raw) -
     cx = Context(Settings(workloads=Workloads(repair=True)), Inventory(nodes))
     live = pod(container({GPU: "1"}), nodeSelector=selector)
     live["metadata"] = metadata
-    update = copy.deepcopy(live)
+    update = copied(live)
     update["metadata"]["labels"] = {"a": "b"}
     assert again_pod.pod(update, live, Asking(RULES), cx).patch == []
-    assert run(RULES, copy.deepcopy(live), cx).patch
+    assert run(RULES, copied(live), cx).patch
 
 
 GATED = {"schedulingGates": [{"name": "a.dev/quota"}]}
@@ -584,7 +593,7 @@ OF_ZONE = terms(("zone", "In", ["a"]))
 
 def waiting(**spec: Any) -> Raw:
     """A stored pod that was repaired and has scheduling gates."""
-    made = pod(container({GPU: "1"}), **copy.deepcopy({**GATED, **spec}))
+    made = pod(container({GPU: "1"}), **copied({**GATED, **spec}))
     made["metadata"]["annotations"] = {"gpu-webhook.dev/repaired": "GPU101"}
     return made
 
@@ -706,7 +715,7 @@ class Author:
 
     def applies(self, template: Raw) -> Raw:
         before, self.manifest = self.manifest, deployment(template)
-        live = copy.deepcopy(self.manifest if self.live is None else self.live)
+        live = copied(self.manifest if self.live is None else self.live)
         if self.live is not None:
             live["spec"] = without(live["spec"], before["spec"], self.manifest["spec"])
         manager = "helm" if self.tool is three_way else ""
@@ -714,11 +723,11 @@ class Author:
 
     def sends(self, update: Raw, manager: str = "") -> Raw:
         with_api_defaults(update["spec"]["template"]["spec"])
-        before = copy.deepcopy(update)
-        self.before, self.manager = copy.deepcopy(self.live), manager
+        before = copied(update)
+        self.before, self.manager = copied(self.live), manager
         sent = Update(
             AT,
-            copy.deepcopy(self.live),
+            copied(self.live),
             self.noted,
             Authors(update, manager),
             Authors(self.live or {}),
@@ -733,7 +742,7 @@ class Author:
             self.noted = record.read({"annotations": {record.ANNOTATION: text}}).get(str(AT), {})
             update["metadata"].setdefault("annotations", {})[record.ANNOTATION] = text
         self.live = update
-        template: Raw = copy.deepcopy(update["spec"]["template"])
+        template: Raw = copied(update["spec"]["template"])
         return template
 
     def forgets(self) -> None:
@@ -748,14 +757,14 @@ class Author:
     def applies_while_we_are_away(self, template: Raw) -> None:
         manifest = deployment(template)
         assert self.live is not None
-        live = copy.deepcopy(self.live)
+        live = copied(self.live)
         live["spec"] = without(live["spec"], self.manifest["spec"], manifest["spec"])
         self.live, self.manifest = self.tool(live, manifest), manifest
 
     def patches(self, patch: Raw) -> Raw:
         """Send a merge patch of the template's spec, as of a user who has no manifest."""
         assert self.live is not None
-        update = copy.deepcopy(self.live)
+        update = copied(self.live)
         update["spec"]["template"]["spec"] = merged(update["spec"]["template"]["spec"], patch)
         entries = update["metadata"].setdefault("managedFields", [])
         for entry in entries:  # it is no longer who applied it
@@ -826,7 +835,7 @@ def test_a_template_stays_while_the_last_nodes_of_its_model_are_away(
     if is_applied:
         assert author.applies(manifest) == first
     else:
-        update = copy.deepcopy(author.live or {})
+        update = copied(author.live or {})
         update["metadata"]["labels"] = {"a": "b"}
         assert author.sends(update) == first
     author.cx = then
@@ -959,7 +968,7 @@ def test_a_changed_template_does_so_before_all_labels_of_the_node_are_known(
     first = author.applies(manifest)
     author.cx = came_back(label, other, joining=True)
     assert author.applies(manifest) == first
-    changed = copy.deepcopy(manifest)
+    changed = copied(manifest)
     only = changed["spec"]["containers"][0]
     if change == "amount":
         only["resources"] = {"limits": {LEGACY: "2"}}
@@ -993,7 +1002,7 @@ def test_a_label_on_the_object_leaves_its_template_as_it_is(manifest: Raw, tool:
     first = author.applies(manifest)
     author.cx = nodes(V100, T4)
     for _ in range(2):
-        update = copy.deepcopy(author.live or {})
+        update = copied(author.live or {})
         update["metadata"]["labels"] = {"a": "b"}
         assert author.sends(update) == first
     made = author.applies(manifest)
@@ -1001,7 +1010,7 @@ def test_a_label_on_the_object_leaves_its_template_as_it_is(manifest: Raw, tool:
     asked = Author(tool, author.cx).applies(manifest)["spec"]
     for name in ("nodeSelector", "affinity"):
         assert bool(made["spec"].get(name)) is bool(asked.get(name))
-    assert author.sends(copy.deepcopy(author.live or {})) == made
+    assert author.sends(copied(author.live or {})) == made
 
 
 @tools
@@ -1244,10 +1253,10 @@ def test_terms_of_the_author_that_are_ours_too_stay(tool: Any) -> None:
 def with_others(author: Author, manifest: Raw, **spec: Any) -> Raw:
     """Apply this; another webhook adds to the spec what the manifest does not have."""
     author.manifest = sent = deployment(manifest)
-    live = copy.deepcopy(sent if author.live is None else author.live)
+    live = copied(sent if author.live is None else author.live)
     update = author.tool(live, sent)
     for member, value in spec.items():
-        update["spec"]["template"]["spec"].setdefault(member, copy.deepcopy(value))
+        update["spec"]["template"]["spec"].setdefault(member, copied(value))
     return author.sends(update)
 
 
@@ -1289,7 +1298,7 @@ def test_words_that_are_brought_one_by_one_leave_other_repairs_alone(tool: Any) 
     author = Author(tool)
     first = author.applies(EVERYTHING)
     assert author.live is not None
-    update = copy.deepcopy(author.live)
+    update = copied(author.live)
     spec = update["spec"]["template"]["spec"]
     spec["containers"][0]["resources"]["limits"][LEGACY] = "3"
     spec["containers"].append(container(name="late"))
@@ -1305,7 +1314,7 @@ def test_an_edit_by_hand_gives_way_to_the_manifest(tool: Any) -> None:
     author = Author(tool)
     first = author.applies(pod())
     assert author.live is not None
-    update = copy.deepcopy(author.live)
+    update = copied(author.live)
     update["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = "4"
     assert author.sends(update)["spec"]["containers"][0]["resources"]["limits"] == {GPU: "4"}
     assert author.applies(pod()) == first
@@ -1327,7 +1336,7 @@ def test_words_that_the_author_takes_away_are_gone(tool: Any) -> None:
 
 def as_one_field(live: Raw, manifest: Raw) -> Raw:
     """Give what server-side apply sends of a custom kind, whose templates are one field."""
-    sent = copy.deepcopy(manifest)
+    sent: Raw = copied(manifest)
     entry = {"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}
     annotations = live["metadata"].get("annotations", {})
     sent["metadata"] |= {"managedFields": [entry], "annotations": {**annotations}}
@@ -1392,7 +1401,7 @@ def test_no_update_takes_gpus_out_of_an_atomic_field_that_was_stored_as_written(
     tool = of_custom_kind(written, operation=operation)
     author, alone = Author(tool), Author(tool)
     before, after = pod(**first), pod(**first)
-    after["spec"] |= copy.deepcopy(change)
+    after["spec"] |= copied(change)
     author.live, author.manifest = tool(deployment(before), deployment(before)), deployment(before)
     made = author.applies(after)
     assert made == alone.applies(after)
@@ -1416,7 +1425,7 @@ def test_a_legacy_amount_that_another_writer_set_while_we_were_away_stays(tool: 
     author.applies(pod({"name": "c", "image": "i"}))
     assert author.live is not None
     author.live["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {LEGACY: 1}}
-    update = copy.deepcopy(author.live)
+    update = copied(author.live)
     update["spec"]["template"]["spec"]["nodeSelector"] = {MODEL: "Tesla K80"}
     assert limits_of(author.sends(update)) == {GPU: 1}
 
@@ -1637,7 +1646,7 @@ def test_words_that_came_while_we_were_away_are_translated_by_the_next_update(
     author.applies_while_we_are_away(second)
     if not is_noted:
         author.forgets()
-    update = copy.deepcopy(author.live)
+    update = copied(author.live)
     assert update is not None
     update["spec"]["template"]["metadata"]["labels"] = {"restarted": "now"}
     made = author.sends(update)
@@ -1679,11 +1688,11 @@ def test_a_legacy_amount_is_back_as_soon_as_another_manager_releases_the_one_of_
     manifest = deployment(pod(container({LEGACY: "1", "memory": "1Gi"})))
     author.sends(server_side(manifest, manifest))
     assert author.live is not None
-    scaled = beside_another(copy.deepcopy(author.live), {GPU: "2"})
+    scaled = beside_another(copied(author.live), {GPU: "2"})
     scaled["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = "2"
     author.sends(scaled)
     author.sends(beside_another(server_side(author.live, manifest), {GPU: "2"}))
-    released = beside_another(copy.deepcopy(author.live), {"memory": "2Gi"})
+    released = beside_another(copied(author.live), {"memory": "2Gi"})
     del released["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU]
     assert limits_of(author.sends(released)) == {GPU: "1", "memory": "1Gi"}
     kept = beside_another(server_side(author.live, manifest), {"memory": "2Gi"})
@@ -1710,9 +1719,9 @@ def test_an_amount_that_a_rollout_undo_brings_back_beside_its_word_is_ours(
     author.applies(pod(container({LEGACY: "2"})))
     author.applies_while_we_are_away(pod(container({LEGACY: away})))
     assert author.live is not None
-    revision = copy.deepcopy(author.live["spec"])
+    revision = copied(author.live["spec"])
     assert limits_of(author.applies(pod(container({LEGACY: "3"})))) == {GPU: "3"}
-    author.sends({**copy.deepcopy(author.live), "spec": revision})
+    author.sends({**copied(author.live), "spec": revision})
     assert limits_of(author.applies(pod(container({LEGACY: "1"})))) == {GPU: "1"}
 
 
@@ -1738,7 +1747,7 @@ def test_so_is_one_that_was_patched_in_while_we_were_away() -> None:
     author.applies(pod(affinity=model("Tesla K80")))
     assert author.live is not None
     author.live["spec"]["template"]["spec"]["affinity"] = model("Tesla T4")
-    made = author.sends(copy.deepcopy(author.live))
+    made = author.sends(copied(author.live))
     assert made["spec"]["affinity"] == terms((PRODUCT, "In", ["Tesla-T4"]))
 
 
@@ -1764,7 +1773,7 @@ def test_an_author_who_writes_both_names_gets_the_larger_amount(tool: Any) -> No
 def test_so_is_an_annotation_alone() -> None:
     author = Author(client_side)
     author.applies(pod(annotations={**in_annotation(terms(("zone", "In", ["a"]))), HOSTNAME: "a"}))
-    update = copy.deepcopy(author.live)
+    update = copied(author.live)
     assert update is not None
     words = {**in_annotation(terms(("zone", "In", ["b"]))), HOSTNAME: "b"}
     update["spec"]["template"]["metadata"]["annotations"] = words
@@ -1912,7 +1921,7 @@ def test_a_driver_volume_that_another_mount_keeps_there_is_never_writable(
     assert [each["name"] for each in spec["volumes"]] == ["gpu-webhook-driver-0"]
     if is_dropped:
         assert author.live is not None
-        sent = copy.deepcopy(author.live)
+        sent = copied(author.live)
         sent["metadata"]["annotations"].pop(record.ANNOTATION, "")
         author.sends(sent)
     assert not is_written_to(mounts(read_only=False))
@@ -2011,7 +2020,7 @@ def test_an_unchanged_template_stays_where_its_namespace_became_known(
     author.cx = in_namespace(cx, known=True)
     assert author.applies(manifest) == made
     assert author.live is not None
-    labelled = copy.deepcopy(author.live)
+    labelled = copied(author.live)
     labelled["metadata"]["labels"] = {"team": "b"}
     assert author.sends(labelled) == made
     assert author.noted == noted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ def named(room: str) -> set[str]:
     return set(names.rstrip(".").replace(",", " ").split())
 
 
+@cache
 def used() -> dict[str, set[str]]:
     """The modules of each room that others import."""
     found: dict[str, set[str]] = {room: set() for room in ROOMS}
@@ -31,10 +33,7 @@ def used() -> dict[str, set[str]]:
     return found
 
 
-USED = used()
-
-
 @pytest.mark.parametrize("room", ROOMS)
 def test_other_rooms_use_what_a_room_names_and_nothing_else(room: str) -> None:
     modules = {path.stem for path in (WEBHOOK / room).glob("*.py")} - {"__init__"}
-    assert named(room) == ({"all"} if USED[room] >= modules else USED[room] & modules)
+    assert named(room) == ({"all"} if used()[room] >= modules else used()[room] & modules)
