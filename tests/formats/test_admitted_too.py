@@ -348,7 +348,7 @@ def test_what_is_denied(metadata: Raw, policy: Policy, *, is_denied: bool) -> No
     assert verdict.denied is is_denied
 
 
-@dataclass
+@dataclass(eq=False)
 class Raising:
     """A rule that fails in the place of another."""
 

@@ -27,6 +27,8 @@ _CARRIED = re.compile(
 _TEXTS = ("helm", "jinja", "markdown")
 # The charts that branch on the old and the new name themselves.
 _BRANCHING = re.compile(r"^arena-")
+# Inline code in three backticks stopped it; CommonMark is certain about that (findings, M9).
+_NOW_MIGRATED = "kubernetes-gpu-guide-readme.md"
 
 
 def classes() -> dict[str, tuple[str, str]]:
@@ -58,7 +60,7 @@ def of_class(results: dict[str, FileResult], letter: str) -> dict[str, FileResul
 
 def test_class_d_is_unchanged_and_told_with_line_and_cure(results: dict[str, FileResult]) -> None:
     for name, result in of_class(results, "D").items():
-        assert result.new_text is None, name
+        assert (result.new_text is not None) is (name == _NOW_MIGRATED), name
         assert result.located, name
         lines = result.text.splitlines()
         assert all(1 <= each.place.line <= len(lines) for each in result.located), name

@@ -9,14 +9,7 @@ from typing import Any
 import click
 
 from webhook import __version__
-from webhook.cli.flags import (
-    FILE,
-    Command,
-    Flag,
-    Group,
-    namespace,
-    rules,
-)
+from webhook.cli.flags import FILE, Command, Flag, Group, rules
 from webhook.cli.shared_flags import (
     CHOICES,
     CONFIG,
@@ -27,6 +20,8 @@ from webhook.cli.shared_flags import (
     INVENTORY,
     KUBECONFIG,
     NO_VARIABLE,
+    OF_INSTALLATION,
+    POD_NAMESPACE,
     REPORTS,
     TARGET_VERSION,
     VERIFIED,
@@ -332,34 +327,16 @@ _command(
 
 _certs = Group("certs", help="Show and renew the webhook's own certificates in a cluster.")
 commands.add_command(_certs)
-_OF_CLUSTER = (
-    Flag(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        default="gpu-webhook",
-        type=namespace,
-        help="The namespace of the webhook.",
-    ),
-    KUBECONFIG,
-    CONTEXT,
-)
-_POD_NAMESPACE = Flag(
-    "--pod-namespace",
-    metavar="NAME",
-    default="default",
-    help="Where a legacy pod is created as a dry run, which stores nothing.",
-)
 _PAGES = ("text", "json", "yaml", "html")
 for _name, _text in (
     ("status", "Show the CA, the server certificate, and the caBundles that trust it."),
     ("issue", "Sign a new server certificate now."),
 ):
-    _command(_name, _text, *_OF_CLUSTER, CONFIGURATION, of=_certs, does=f"certs.{_name}")
+    _command(_name, _text, *OF_INSTALLATION, CONFIGURATION, of=_certs, does=f"certs.{_name}")
 _command(
     "rotate",
     "Replace the CA in steps during which no call fails.",
-    *_OF_CLUSTER,
+    *OF_INSTALLATION,
     CONFIGURATION,
     Flag(
         "--distrust",
@@ -374,16 +351,16 @@ _command(
 _command(
     "doctor",
     "Check the webhook in a cluster, and print what to do.",
-    *_OF_CLUSTER,
-    _POD_NAMESPACE,
+    *OF_INSTALLATION,
+    POD_NAMESPACE,
     output("text", "json", "yaml"),
 )
 _command(
     "report",
     "Show who still needs the webhook, and whether to remove it.",
     Flag("--cluster", is_flag=True, help="Report on a cluster. There is no other report yet."),
-    *_OF_CLUSTER,
-    _POD_NAMESPACE,
+    *OF_INSTALLATION,
+    POD_NAMESPACE,
     Flag(
         "--days",
         metavar="N",

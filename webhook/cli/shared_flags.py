@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from webhook.cli.flags import FILE, FORMATS, Flag, configuration, output_file, rules, version_of
+from webhook.cli.flags import (
+    FILE,
+    FORMATS,
+    Flag,
+    configuration,
+    namespace,
+    output_file,
+    rules,
+    version_of,
+)
 
 CONFIG = Flag("--config", metavar="FILE", help="Settings file, as YAML.")
 INVENTORY = Flag(
@@ -19,6 +28,24 @@ KUBECONFIG = Flag(
     "--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster (default: as for kubectl)."
 )
 CONTEXT = Flag("--context", metavar="NAME", help="The context of the kubeconfig to use.")
+OF_INSTALLATION = (
+    Flag(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default="gpu-webhook",
+        type=namespace,
+        help="The namespace of the webhook.",
+    ),
+    KUBECONFIG,
+    CONTEXT,
+)
+POD_NAMESPACE = Flag(
+    "--pod-namespace",
+    metavar="NAME",
+    default="default",
+    help="Where a legacy pod is created as a dry run, which stores nothing.",
+)
 CONFIGURATION = Flag(
     "--configuration",
     metavar="KIND/NAME",

@@ -1,9 +1,8 @@
 """Keeps the facts about the cluster: takes events, returns the inventory.
 
-Pure; callers pass the time.
-
-Events of each kind of object are put, drop, or a list between `begin` and `end`; objects that are
-not in the list are removed. The result is the same for each legal order of events.
+Pure; callers pass the time. Events of each kind of object are put, drop, or a list between `begin`
+and `end`; objects that are not in the list are removed. The result is the same for each legal order
+of events.
 """
 
 from __future__ import annotations

@@ -206,16 +206,14 @@ def _unread(old: Iterable[Unread], new: Iterable[Unread], plan: Plan) -> Iterato
 def _matters(sides: list[Unread], words: tuple[bytes, ...], plan: Plan) -> bool:
     """Whether the file may be applied and differs, or something in it is to be migrated."""
     contents = {each.content for each in sides}
-    if None in contents or (sides[-1].may_be_applied and len(sides) + len(contents) != _SAME):
+    is_same = len(sides) > len(contents)  # both sides have it, with one content
+    if None in contents or (sides[-1].may_be_applied and not is_same):
         return True
     return any(
         _is_legacy(each.path, each.content, plan)
         for each in sides
         if each.content is not None and any(word in each.content for word in words)
     )
-
-
-_SAME = 3  # two sides, one content
 
 
 def _is_legacy(path: str, content: bytes, plan: Plan) -> bool:
