@@ -235,6 +235,15 @@ def test_a_name_on_the_line_below_a_removed_annotation() -> None:
     assert added("x.yaml", text, PLANS[SOME[0]]) == set()
 
 
+def test_an_escape_in_an_annotation_is_no_placeholder() -> None:
+    """Drawn: with such a key, the pod was compared with the nodes in the second run only."""
+    text = text_of(
+        pod({AFFINITY: '{"nodeAffinity": {"\\ud800": 1}}'}, nodeSelector={"disk": "ssd"})
+    )
+    assert "GPU301" in {code for code, _ in manual("x.yaml", text, PLANS["the current label"])[0]}
+    assert added("x.yaml", text, PLANS["the current label"]) == set()
+
+
 @some_clusters
 def test_what_the_api_server_stores(plan: Plan) -> None:
     for name, made in PODS.items():

@@ -96,8 +96,9 @@ def _are_requirements(value: Any) -> bool:
 
 
 def _is_annotation(value: Any) -> bool:
-    """The same as JSON in an annotation."""
-    return _are_legal(_IN_JSON.findall(value), _is_key_or_value) if isinstance(value, str) else True
+    """The same as JSON in an annotation. An escape is no placeholder: nobody writes one so."""
+    texts = _IN_JSON.findall(value) if isinstance(value, str) else []
+    return _are_legal([each for each in texts if "\\" not in each], _is_key_or_value)
 
 
 def _is_name(value: Any) -> bool:
