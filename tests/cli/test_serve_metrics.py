@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster.controlplane import free_ports
 from tests.hostile.wire import gpu_pod, serving
 from tests.log_lines import entries
 from tests.telemetry.scraping import get, scrape, value
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 @contextmanager
 def counted(folder: Path, *flags: str) -> Iterator[tuple[Server, int]]:
     """A server with a page, and the page's port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     with serving(folder, "--dev", f"--metrics-bind=127.0.0.1:{port}", *flags) as server:
         yield server, port
 

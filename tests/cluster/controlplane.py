@@ -6,10 +6,12 @@ given it a node; it stays Pending after that. Use it as `with ControlPlane() as 
 
 from __future__ import annotations
 
+import random
 import shutil
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from tests.cluster.certificates import KeyPair
 
 _START = 40.0  # seconds for each program; the whole start takes about 6 on two idle cores
+_PORTS = range(15_000, 30_000)  # below those of clients (32768 and more), and of Services
 _TAIL = 15  # lines of each log to show when something is wrong
 
 # Removes the folder and ends everything in its process group when its standard input ends: when
@@ -288,10 +291,15 @@ def _etcd_flags(data: Path, port: int, peer_port: int) -> list[str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Give free loopback ports; all differ, as they are held until the last is found."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Give free loopback ports; all differ.
+
+    None is of the range from which Linux gives ports to clients: between now and the moment at
+    which a server listens, any connection on this machine could have taken it.
+    """
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no port is free")
