@@ -13,7 +13,7 @@ _EPHEMERALS = "ephemeralContainers"  # the field that it changes
 
 def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     """The pod that is created; None if the webhook does not handle the request."""
-    return _for_linux(_pod(request) if makes_a_pod(request) else None)
+    return _for_linux(_created(request))
 
 
 def makes_a_pod(request: dict[str, Any]) -> bool:
@@ -29,8 +29,12 @@ def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     The scheduler gives such a pod its GPUs, so a limit must count them. Only a kubelet creates
     mirror pods: the annotation alone proves nothing, because any user can write it.
     """
-    pod = _pod(request) if makes_a_pod(request) else None
+    pod = _created(request)
     return None if pod is None or (is_mirror(pod) and _asked_by_node(request)) else pod
+
+
+def _created(request: dict[str, Any]) -> dict[str, Any] | None:
+    return _pod(request) if makes_a_pod(request) else None
 
 
 def changes_a_pod(request: dict[str, Any], *by: str) -> bool:

@@ -73,12 +73,8 @@ def normal_form(obj: Raw, settings: Settings) -> Raw:
     is_built_in = group_of(made) in _BUILT_IN
     whole: Raw = _said(made, is_built_in=is_built_in)
     for at in () if is_built_in else templates:
-        _replace(whole, at, _said(value_at(made, at), is_built_in=True))
+        value_at(whole, at.parent)[at[-1]] = _said(value_at(made, at), is_built_in=True)
     return whole
-
-
-def _replace(obj: Raw, at: tuple[str | int, ...], value: Any) -> None:
-    value_at(obj, type(at)(at[:-1]))[at[-1]] = value  # type: ignore[arg-type]
 
 
 def _without_notes(holder: Raw) -> None:
