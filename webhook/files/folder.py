@@ -14,6 +14,7 @@ from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.prefilter import FLAGS
 from webhook.files.reading import why
 from webhook.files.results import FileResult
+from webhook.files.source import CHART
 
 _SUFFIXES = (
     ".yaml", ".yml", ".json",
@@ -34,7 +35,7 @@ NOT_ENTERED = frozenset({
     "node_modules", "bower_components", "__pycache__", ".venv", ".tox", ".nox", ".eggs",
     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".terraform", ".terragrunt-cache", ".gradle",
 })  # fmt: skip
-MARKS = frozenset({".git", ".gitignore", ".helmignore", "Chart.yaml"})
+MARKS = frozenset({".git", ".gitignore", ".helmignore", CHART})
 _IGNORE_FILE_BYTES = 1 << 20
 
 
@@ -82,7 +83,7 @@ def inside(prefix: str, marks: set[str], ignored: Ignored) -> tuple[Ignored, lis
         names.append(".git/info/exclude")
     if ".gitignore" in marks:
         names.append(".gitignore")
-    if {"Chart.yaml", ".helmignore"} <= marks:
+    if {CHART, ".helmignore"} <= marks:
         names.append(".helmignore")
     for name in names:
         try:

@@ -21,6 +21,7 @@ _OTHERS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 
+CHART = "Chart.yaml"  # the file that makes a folder a Helm chart
 OBJECT = "object"  # the kind for an object from the API server; no file has it
 
 _JSON = {".json"}

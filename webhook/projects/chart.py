@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from webhook.core.errors import InputError
 from webhook.files.reading import UnreadableError, read_regular, stamp_of, text_of
-from webhook.files.source import Source
+from webhook.files.source import CHART, Source
 from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import legacy_pods
 from webhook.formats.migrate import migrate_text
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MARK = "Chart.yaml"
 _OWN = "values.yaml"
 _DEEPEST = 3  # charts in each other
 _NAME = re.compile(r"^name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _ALIAS = re.compile(r"\balias:[ \t]*[\"']?(?P<name>[-\w.]+)")
-_DEPENDENCIES = (_MARK, "requirements.yaml")  # of Helm 3, and of Helm 2
+_DEPENDENCIES = (CHART, "requirements.yaml")  # of Helm 3, and of Helm 2
 _BESIDE = re.compile(r"file://([^\s\"'},]+)")
 _READ = (".yaml", ".yml", ".tpl", ".json")
 _MOST = 2_000  # files of a chart that are read
@@ -133,7 +132,7 @@ def _base(chart: Path, values: dict[Path, dict[str, Values]], depth: int = 0) ->
 
 def _names(chart: Path, inner: Path) -> set[str]:
     """The members under which a chart has values for one that it uses."""
-    found = _NAME.search(text_of(str(inner / _MARK)))
+    found = _NAME.search(text_of(str(inner / CHART)))
     name = found["name"] if found else inner.name
     said = "".join(text_of(str(chart / each)) for each in _DEPENDENCIES)
     aliases = (each["name"] for each in _ALIAS.finditer(said))
@@ -142,7 +141,7 @@ def _names(chart: Path, inner: Path) -> set[str]:
 
 def _chart_of(path: str) -> Path | None:
     above = Path(os.path.abspath(path)).parents  # noqa: PTH100  # a link keeps its own name
-    return next((each for each in above if (each / _MARK).is_file()), None)
+    return next((each for each in above if (each / CHART).is_file()), None)
 
 
 def _meeting(path: str, chart: Path) -> Iterator[str]:
@@ -171,16 +170,16 @@ def _closed(charts: list[Path], step: Callable[[Path], Iterator[Path]]) -> list[
 def _users(chart: Path) -> Iterator[Path]:
     """The chart around this one, and the charts around and beside it that name it."""
     outer = chart.parent.parent
-    if chart.parent.name == "charts" and (outer / _MARK).is_file():
+    if chart.parent.name == "charts" and (outer / CHART).is_file():
         yield outer
-    neighbours = (mark.parent for mark in sorted(chart.parent.glob(f"*/{_MARK}")))
+    neighbours = (mark.parent for mark in sorted(chart.parent.glob(f"*/{CHART}")))
     yield from (each for each in (*neighbours, *chart.parents) if chart in _beside(each))
 
 
 def _used(chart: Path) -> Iterator[Path]:
     """The charts inside this one, and the charts beside it that it names."""
-    yield from (mark.parent for mark in sorted(chart.glob(f"charts/*/{_MARK}")))
-    yield from (each for each in _beside(chart) if (each / _MARK).is_file())
+    yield from (mark.parent for mark in sorted(chart.glob(f"charts/*/{CHART}")))
+    yield from (each for each in _beside(chart) if (each / CHART).is_file())
 
 
 def _beside(chart: Path) -> Iterator[Path]:
@@ -195,7 +194,7 @@ def _files(chart: Path) -> Iterator[tuple[str, bool]]:
     for folder, inner, files in os.walk(chart):
         here = Path(folder)
         is_part = "templates" in here.relative_to(chart).parts
-        inner[:] = sorted(i for i in inner if i != ".git" and not (here / i / _MARK).is_file())
+        inner[:] = sorted(i for i in inner if i != ".git" and not (here / i / CHART).is_file())
         for name in sorted(files):
             number += 1
             if number > _MOST:

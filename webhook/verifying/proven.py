@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from webhook.files.source import CHART
 from webhook.projects import kustomizations
 from webhook.verifying import comparison, sides
 from webhook.verifying.comparison import Result
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from webhook.files.source import Source
 
     Changed = Mapping[str, tuple[FileResult, Source]]
-
-_CHART = "Chart.yaml"
 
 
 def held(changed: Changed, plan: Plan) -> dict[str, FileResult]:
@@ -58,6 +57,6 @@ def _why_not(result: FileResult, source: Source, plan: Plan) -> str:
 def _group(path: str, plan: Plan) -> str:
     """The chart, or the first file of the kustomizations, that this file belongs to."""
     real = Path(os.path.realpath(path))
-    charts = [each for each in real.parents if (each / _CHART).is_file()]
+    charts = [each for each in real.parents if (each / CHART).is_file()]
     files = kustomizations.together(path, plan) or {str(charts[-1] if charts else real)}
     return min(files)

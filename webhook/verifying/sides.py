@@ -19,7 +19,7 @@ from webhook.evaluation.workloads import objects
 from webhook.files import reading, walk
 from webhook.files.results import FileResult
 from webhook.files.search import Lot
-from webhook.files.source import Source
+from webhook.files.source import CHART, Source
 from webhook.formats import kustomization, kustomize
 from webhook.formats.fences import fences
 from webhook.projects.building import Builder
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-_CHART = "Chart.yaml"
 _SECONDS = 120  # for one run of another program
 _FIRST = Place(1, 1, 1, 1)
 _MANIFESTS = ("yaml", "json")
@@ -117,7 +116,7 @@ class _Reader:
     def folder(self, folder: str) -> None:
         """The files of a folder: those of charts and kustomizations are built once, together."""
         found = sorted(self._files(folder))
-        charts = _outermost({Path(each).parent for each in found if Path(each).name == _CHART})
+        charts = _outermost({Path(each).parent for each in found if Path(each).name == CHART})
         files = [each for each in found if charts.isdisjoint(Path(each).parents)]
         builds = sorted(filter(_is_kustomization, {str(Path(each).parent) for each in files}))
         used = {os.path.realpath(part) for each in builds for part in _parts(each)}
