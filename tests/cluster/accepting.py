@@ -38,6 +38,12 @@ class Cluster:
         self._kinds = dict(self._served())
         self._namespaces = {each["metadata"]["name"] for each in self.client.list("Namespace")}
         self._placed = 0
+        self._classes: list[tuple[str, str]] = []
+
+    def close(self) -> None:
+        """Delete the classes that pods named: other tests see all of the cluster."""
+        for kind, name in self._classes:
+            self.client.delete(kind, name)
 
     def _served(self) -> Iterator[tuple[tuple[str, str], tuple[str, bool]]]:
         groups = self.client.demand("GET", "apis").body["groups"]
@@ -103,21 +109,24 @@ class Cluster:
             self._priority_class(priority, namespace)
         runtime = spec.get("runtimeClassName")
         if runtime:
-            named = {"metadata": {"name": runtime}, "handler": runtime}
-            self.client.try_create(
-                {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **named}
-            )
+            self._make("RuntimeClass", "node.k8s.io/v1", runtime, {"handler": runtime})
 
     def _priority_class(self, name: str, namespace: str) -> None:
         """Make it, and wait until it is known: admission of pods looks in a cache only."""
-        named = {"metadata": {"name": name}, "value": 1}
-        made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **named}
-        if not self.client.try_create(made).ok:  # it is there already, or has no valid name
+        if not self._make("PriorityClass", "scheduling.k8s.io/v1", name, {"value": 1}):
             return
         spec = {"priorityClassName": name, "containers": [{"name": "c", "image": "i"}]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
         path = f"api/v1/namespaces/{namespace}/pods"
         until(lambda: self._asked(path, pod).ok, f"PriorityClass {name} is known")
+
+    def _make(self, kind: str, version: str, name: str, more: Json) -> bool:
+        """Whether it is new; not if it is there already, or has no valid name."""
+        made = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **more}
+        is_new = self.client.try_create(made).ok
+        if is_new:
+            self._classes.append((kind, name))
+        return is_new
 
     def _as_in_this_cluster(self, obj: Json) -> Json:
         obj = copy.deepcopy(obj)

@@ -1,6 +1,7 @@
 """One control plane and one webhook server for the cluster tests of a process.
 
-Each test has a namespace of its own, and a file that makes nodes takes them away.
+Each test has a namespace of its own, and a file takes away what it made without a namespace:
+which files share a control plane depends on how fast the machine is.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import re
 import sys
 import zlib
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from tests.cluster import build, nodes
 from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.pods import NVIDIA, alpha, pod
+from tests.cluster.remains import without_namespace
 from tests.cluster.scheduling import leave
 from tests.cluster.webhook import ROOT, Recorder, WebhookServer, failed_open, registered
 from tests.cluster.workloads import made_by, serving
@@ -53,9 +55,15 @@ def with_nodes() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[ControlPlane]:
-    """The control plane that the files of a process share, with what they leave in it."""
+def shared() -> list[ControlPlane]:
+    """The control plane that the files of a process share; a file may have one of its own."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def cluster(shared: list[ControlPlane]) -> Iterator[ControlPlane]:
     with with_nodes() as running:
+        shared.append(running)
         yield running
 
 
@@ -65,6 +73,23 @@ def _all_programs_live(cluster: ControlPlane) -> Iterator[None]:
     cluster.check()
     yield
     cluster.check()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leaves_nothing(cluster: ControlPlane, shared: list[ControlPlane]) -> Iterator[None]:
+    """Fail the file that leaves a role, a node or a configuration behind, not the one after it."""
+    if cluster not in shared:
+        yield
+        return
+    before = without_namespace(cluster)
+    yield
+
+    def changed() -> set[str]:
+        return without_namespace(cluster) ^ before
+
+    with suppress(TimeoutError):
+        until(lambda: not changed(), "what the file made to be deleted", 20)
+    assert not changed()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""All objects of a cluster, so that a test can say that an installation left nothing behind."""
+"""The objects of a cluster in, their names out: so a test can say that nothing was left behind."""
 
 from __future__ import annotations
 
@@ -20,3 +20,10 @@ def everything(cluster: ControlPlane) -> set[str]:
     found = cluster.kubectl("get", wanted, "--all-namespaces", "-o", f"jsonpath={form}")
     leases = cluster.kubectl("get", "leases", "--all-namespaces", "-o", f"jsonpath={form}")
     return {*found.split()} | {each for each in leases.split() if _KEPT_LEASES in each}
+
+
+def without_namespace(cluster: ControlPlane) -> set[str]:
+    """The kind and name of each object that has no namespace, without the namespaces."""
+    said = cluster.kubectl("api-resources", "--verbs=list,delete", "--namespaced=false", "-o=name")
+    wanted = ",".join(sorted(set(said.split()) - {"namespaces"}))
+    return {*cluster.kubectl("get", wanted, "-o", "name").split()}

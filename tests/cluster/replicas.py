@@ -19,6 +19,7 @@ import orjson
 import yaml
 
 from tests.cluster.controlplane import free_ports
+from tests.cluster.scheduling import remove
 from tests.cluster.webhook import BASE, KINDS, REPAIR, ROOT, kustomized, shipped
 from tests.issuing.replicas import Lines
 from tests.log_lines import entries
@@ -40,14 +41,8 @@ if TYPE_CHECKING:
 
 NAMESPACE = "gpu-webhook"
 PROGRAM = str(Path(sys.executable).parent / "gpu-webhook")
-_RIGHTS = (
-    "Namespace",
-    "ServiceAccount",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-)
+_CLUSTER_RIGHTS = ("ClusterRole", "ClusterRoleBinding")
+_RIGHTS = ("Namespace", "ServiceAccount", "Role", "RoleBinding", *_CLUSTER_RIGHTS)
 
 
 class Replica:
@@ -111,8 +106,8 @@ class Replicas:
         self, cluster: ControlPlane, folder: Path, arguments: Sequence[str] = (), count: int = 2
     ) -> None:
         self.cluster = cluster
-        objects = [each for each in kustomized(cluster, BASE) if each["kind"] in _RIGHTS]
-        cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+        self._rights = [each for each in kustomized(cluster, BASE) if each["kind"] in _RIGHTS]
+        cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(self._rights))
         kubeconfig = self._kubeconfig(folder / "account.kubeconfig")
         self.each = [Replica(folder / f"replica-{n}", kubeconfig, arguments) for n in range(count)]
         self.configurations = [self._pointed(each) for each in shipped(cluster)]
@@ -133,8 +128,9 @@ class Replicas:
             replica.__exit__()
         for each in KINDS:
             self.cluster.client.delete(each, "gpu-webhook")
-        for path in (self.secret, self.lease):
-            self.cluster.client.request("DELETE", path)
+        remove(self.cluster.client, NAMESPACE)
+        text = yaml.safe_dump_all(each for each in self._rights if each["kind"] in _CLUSTER_RIGHTS)
+        self.cluster.kubectl("delete", "-f", "-", stdin=text)
 
     secret = f"/api/v1/namespaces/{NAMESPACE}/secrets/gpu-webhook-certificates"
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gpu-webhook-certificates"

@@ -107,6 +107,8 @@ class Change:
     def roll_back(self) -> None:
         """The same the other way round."""
         self.service.port = self.old.port
+        self.new.server.terminate()  # as a kubelet does: it answers what is in progress
+        self.new.server.wait(30)
         self.new.__exit__()
 
     def with_bundle(self, bundle: bytes) -> list[Json]:

@@ -18,7 +18,6 @@ import yaml
 from tests.cluster.client import path_of, until
 from tests.cluster.conftest import with_nodes
 from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of
-from tests.cluster.scheduling import remove
 from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
 from webhook.certs.authority import new_authority
 from webhook.certs.kept import Kept
@@ -149,9 +148,6 @@ def installed(
         replicas.each[0].kill_watcher()
         until(lambda: len(cluster.client.list("Pod", NAMESPACE)) == 2, "the pods", 60)
         yield Installed(cluster, replicas)
-    remove(cluster.client, NAMESPACE)
-    for each in ("clusterrole", "clusterrolebinding"):
-        cluster.kubectl("delete", each, "gpu-webhook", "gpu-webhook-certificates")
 
 
 @pytest.fixture

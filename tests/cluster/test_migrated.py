@@ -11,6 +11,7 @@ import csv
 import os
 import re
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,11 +103,11 @@ def own() -> list[File]:
 @pytest.fixture(scope="module")
 def all_judged(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> list[Judged]:
     build.helm()
-    server = Cluster(cluster)
-    return [
-        judged(file, server, tmp_path_factory.mktemp("chart"), VALUES.get(file.path.name, {}))
-        for file in [*published(), *own()]
-    ]
+    with closing(Cluster(cluster)) as server:
+        return [
+            judged(file, server, tmp_path_factory.mktemp("chart"), VALUES.get(file.path.name, {}))
+            for file in [*published(), *own()]
+        ]
 
 
 def of_group(all_judged: Iterable[Judged], group: str) -> list[Judged]:

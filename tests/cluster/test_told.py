@@ -250,7 +250,13 @@ def test_an_owner_gets_one_event_though_two_watchers_run(
     assert "Change the manifest: `gpu-webhook explain GPU101`" in described
 
 
-@pytest.mark.usefixtures("told")
+@pytest.fixture
+def _without_its_role(cluster: ControlPlane) -> Iterator[None]:
+    yield
+    cluster.kubectl("delete", "clusterrole/sender", "clusterrolebinding/sender")
+
+
+@pytest.mark.usefixtures("told", "_without_its_role")
 def test_the_shipped_role_is_enough_and_without_the_right_only_the_event_is_missing(
     cluster: ControlPlane, team: Team, tmp_path: Path
 ) -> None:
