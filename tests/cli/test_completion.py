@@ -94,8 +94,10 @@ def test_bash_completes(words: list[str], expected: list[str] | None, folder: Pa
 def test_every_flag_of_every_command_is_completed(folder: Path) -> None:
     for name, command in commands.commands.items():
         # click keeps the help option of the first context in this process: it is not among these.
-        params = [each for each in command.params if isinstance(each, click.Option)]
-        flags = {"-h", "--help"} | {flag for param in params for flag in param.opts}
+        options = [each for each in command.params if isinstance(each, click.Option)]
+        flags = {"-h", "--help"} | {
+            flag for param in options if not param.hidden for flag in param.opts
+        }
         assert set(completed(folder, "gpu-webhook", name, "-")) == flags, name
 
 

@@ -91,14 +91,23 @@ def test_diff_shows_before_and_after(gpu_webhook: Command, tmp_path: Path) -> No
     assert "\n+        nvidia.com/gpu: 1 # one is enough\n" in done.out
 
 
-def test_folders_below_are_looked_into_with_r_only(gpu_webhook: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "deep"),
+    [
+        pytest.param((".",), True, id="a folder stands for all below it"),
+        pytest.param(("-f", "."), True, id="also with -f"),
+        pytest.param(("-R", "-f", "."), True, id="-R is accepted, as kubectl has it"),
+        pytest.param(("--recursive", "."), True, id="--recursive is accepted"),
+        pytest.param(("--no-recursive", "."), False, id="--no-recursive leaves subfolders out"),
+    ],
+)
+def test_subfolders_are_searched(
+    words: tuple[str, ...], *, deep: bool, gpu_webhook: Command, tmp_path: Path
+) -> None:
     put(tmp_path, a=LEGACY, below__b=LEGACY, below__deep__c=LEGACY)
-    assert found_in(gpu_webhook("scan", ".", "-o", "json").out) == {"a.yaml"}
-    assert found_in(gpu_webhook("scan", "-R", "-f", ".", "-o", "json").out) == {
-        "a.yaml",
-        "below/b.yaml",
-        "below/deep/c.yaml",
-    }
+    below = {"below/b.yaml", "below/deep/c.yaml"} if deep else set()
+    for command in ("scan", "migrate"):
+        assert found_in(gpu_webhook(command, *words, "-o", "json").out) == {"a.yaml", *below}
 
 
 @pytest.mark.parametrize("command", ["scan", "migrate"])
@@ -106,27 +115,10 @@ def test_where_nothing_was_looked_at_it_says_so(
     command: str, gpu_webhook: Command, tmp_path: Path
 ) -> None:
     put(tmp_path, below__b=LEGACY)
-    done = gpu_webhook(command, ".")
+    done = gpu_webhook(command, "--no-recursive", ".")
     assert done.code == 0
-    assert "no file was checked; add -R to search subfolders, too\n" in done.err
-    assert "looked at;" not in gpu_webhook(command, "-R", ".").err
-
-
-@pytest.mark.parametrize(
-    "command", [("scan",), ("migrate",), ("migrate", "--check"), ("scan", "-o", "json")]
-)
-def test_folders_that_were_not_looked_into_are_told(
-    command: tuple[str, ...], gpu_webhook: Command, tmp_path: Path
-) -> None:
-    """`no findings` in a chart would be untrue: its templates are in a folder below."""
-    put(tmp_path, chart__values="a: 1\n", chart__templates__b=LEGACY, chart__charts__c=LEGACY)
-    (tmp_path / "chart" / ".git").mkdir()
-    told = "not searched: the folder chart/charts and 1 more; add -R to search all subfolders\n"
-
-    assert told in gpu_webhook(*command, "chart").err
-    assert told in gpu_webhook(*command, "cha*").err
-    for others in (("-R", "chart"), ("chart/values.yaml",), ("chart/templates",)):
-        assert "not searched" not in gpu_webhook(*command, *others).err
+    assert "no file was checked" in done.err
+    assert "no file was checked" not in gpu_webhook(command, ".").err
 
 
 def test_what_is_excluded_or_ignored_is_not_looked_at(gpu_webhook: Command, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ OWNERS = (
     Owner("vision", "Pod", "airflow-\x1b[2Jx", "", 0, ago(0.02), ("GPU109",)),
 )
 NOTES = (
-    "manifests that were not applied in this time: `gpu-webhook scan -R -f FOLDER` finds them",
+    "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
 LEFT = Usage(

@@ -65,8 +65,7 @@ def arguments(args: SimpleNamespace) -> tuple[list[str], list[FileResult]]:
             vain += [FileResult(file, skipped=(Skipped(why),)) for file, why in parts.missing]
     if not named:
         raise InputError(
-            "no files are named: write files or folders, such as -f deploy/ (-R: and subfolders), "
-            "or - for stdin"
+            "no files are named: write files or folders, such as -f deploy/, or - for stdin"
         )
     return named, vain
 
@@ -90,8 +89,10 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
     from webhook.files import candidates, search_words
 
     named, vain = arguments(args)
-    asked = replace(asked, named=tuple(named), below=args.recursive, excluded=tuple(args.exclude))
-    wanted = candidates.Wanted(named, args.recursive, args.exclude)
+    asked = replace(
+        asked, named=tuple(named), below=not args.no_recursive, excluded=tuple(args.exclude)
+    )
+    wanted = candidates.Wanted(named, not args.no_recursive, args.exclude)
 
     def show_progress(number: int, _: int) -> None:
         seen.files = number
@@ -138,17 +139,10 @@ def report(found: Iterable[FileResult], seen: Seen) -> Report:
     return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
 
 
-def warn_of_the_rest(args: SimpleNamespace, found: Report, seen: Seen) -> None:
-    """Warn on stderr of what was not searched, not found, or not compared with the inventory."""
-    from webhook.files import walk
-
-    below = [] if args.recursive else list(walk.left_out(arguments(args)[0]))
+def warn_of_the_rest(found: Report, seen: Seen) -> None:
+    """Warn on stderr of what was not found, or not compared with the inventory."""
     if not found.files and not found.results:
-        words = "no file was checked; add -R to search subfolders, too"
-        print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
-    if below:
-        more = f" and {len(below) - 1:,} more" if len(below) > 1 else ""
-        words = f"not searched: the folder {below[0]}{more}; add -R to search all subfolders"
+        words = "no file was checked: there is none of a kind that is searched"
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
     if seen.uncompared:
         words = (

@@ -43,7 +43,7 @@ def run(args: SimpleNamespace) -> int:
         if args.write and not isinstance(error, BrokenPipeError):
             _say_written(found)
         raise
-    file_command.warn_of_the_rest(args, found, seen)
+    file_command.warn_of_the_rest(found, seen)
     return file_command.exit_code(args, found)
 
 

@@ -32,7 +32,7 @@ _NOTES = (
     "templates in Secrets and outside of the cluster",
     "modern templates without a pod: ask `gpu-webhook scan --cluster -A --inventory FILE`",
     "namespaces that were opted out for a time: the webhook counted nothing there",
-    "manifests that were not applied in this time: `gpu-webhook scan -R -f FOLDER` finds them",
+    "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
 _HALFWAY = (

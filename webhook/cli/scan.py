@@ -31,5 +31,5 @@ def run(args: SimpleNamespace) -> int:
         found = file_command.report((each.result for each in judged), seen)
     file_command.write_outputs(args, found)
     file_command.print_report(args.output or "text", found, seen if args.diff else None)
-    file_command.warn_of_the_rest(args, found, seen)
+    file_command.warn_of_the_rest(found, seen)
     return file_command.exit_code(args, found)

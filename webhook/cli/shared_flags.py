@@ -73,7 +73,9 @@ FILES = (
         help="A file, a folder, a glob, or - for stdin. May be repeated.",
         **NO_VARIABLE,
     ),
-    Flag("-R", "--recursive", is_flag=True, help="Also search subfolders."),
+    # As in kubectl, where it is needed; here subfolders are searched anyway.
+    Flag("-R", "--recursive", is_flag=True, hidden=True, expose_value=False),
+    Flag("--no-recursive", is_flag=True, help="Do not search the subfolders of folders."),
     Flag(
         "-k",
         "--kustomize",

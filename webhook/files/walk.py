@@ -76,14 +76,6 @@ def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
         yield Lot(batch)
 
 
-def left_out(arguments: Sequence[str]) -> Iterator[str]:
-    """The subfolders of named folders, which only `recursive` searches."""
-    for argument in (each for given in arguments for each in _expanded(given)):
-        if argument != STDIN:  # only folders have subfolders
-            prefix = as_prefix(os.path.normpath(argument))
-            yield from (shown(prefix + name) for name in sorted(listed(prefix).folders))
-
-
 def leads_out(path: str, wanted: Wanted) -> str:
     """The target of a link in a folder, if it is outside of the arguments."""
     if not os.path.islink(path):
