@@ -121,6 +121,15 @@ def test_where_nothing_was_looked_at_it_says_so(
     assert "no file was checked" not in gpu_webhook(command, ".").err
 
 
+def test_a_loop_of_links_is_skipped_and_is_no_error(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, a=LEGACY)
+    (tmp_path / "itself.yaml").symlink_to("itself.yaml")
+    (tmp_path / "up").symlink_to("../" + tmp_path.name)
+    done = gpu_webhook("scan", ".")
+    assert (done.code, done.out.count(" skipped: ")) == (2, 2)
+    assert gpu_webhook("scan", "itself.yaml").code == 1, "named, it is one"
+
+
 def test_what_is_excluded_or_ignored_is_not_looked_at(gpu_webhook: Command, tmp_path: Path) -> None:
     put(tmp_path, a=LEGACY, vendor__b=LEGACY, ignored__c=LEGACY, old=LEGACY)
     (tmp_path / ".git").mkdir()

@@ -249,6 +249,18 @@ _command(
         is_flag=True,
         help="Change only files that `verify` proves to be equal; the others are manual.",
     ),
+    Flag(
+        "--backup",
+        is_flag=True,
+        help="With --write: keep the old text of each changed file beside it, as FILE.orig.",
+    ),
+    Flag(
+        "--force",
+        is_flag=True,
+        help="With --write: also change files with unstaged changes in git, and files with several "
+        "names (hard links).",
+        **NO_VARIABLE,
+    ),
     *REPORTS,
     *CHOICES,
 )

@@ -33,68 +33,93 @@ def run(args: SimpleNamespace) -> int:
     asked, seen = file_command.plan(args), file_command.Seen()
     if STDIN in file_command.arguments(args)[0]:
         return _filter(args, asked)
-    with progress() as show_progress:
-        found = file_command.report(_migrated(args, asked, show_progress, seen), seen)
+    written: list[str] = []
     try:
+        with progress() as show_progress:
+            found = file_command.report(_migrated(args, asked, show_progress, seen, written), seen)
         file_command.write_outputs(args, found)
         _print_result(args, found, seen)
         sys.stdout.flush()
-    except (InputError, OSError) as error:
-        if args.write and not isinstance(error, BrokenPipeError):
-            _say_written(found)
+    except (InputError, OSError, KeyboardInterrupt):  # no report shows what is written
+        for path in written:
+            print(f"gpu-webhook: {path} is written", file=sys.stderr)  # noqa: T201
         raise
     file_command.warn_of_the_rest(found, seen)
     return file_command.exit_code(args, found)
 
 
 def _migrated(
-    args: SimpleNamespace, asked: Plan, show_progress: Progress, seen: file_command.Seen
+    args: SimpleNamespace,
+    asked: Plan,
+    show_progress: Progress,
+    seen: file_command.Seen,
+    written: list[str],
 ) -> Iterator[FileResult]:
     """Each result; with --write, after its file is written.
 
     No file is written before all are read: those of a chart or a kustomization decide together.
     """
     found: Iterable[Judged] = file_command.judged(args, asked, show_progress, seen)
-    if args.verify:
-        found = _proven(list(found), asked)
-    for result, source in list(found) if args.write else found:
+    if args.write or args.verify:
+        found = _allowed(list(found), args, asked)
+    for result, source in found:
         if args.write and source is not None and result.new_text is not None:
-            yield _written(result, source)
+            yield _written(result, source, args, written)
         else:
             yield result
 
 
-def _proven(found: list[Judged], asked: Plan) -> list[Judged]:
-    """The results without the new texts that are not proven to be what the webhook makes."""
-    from webhook.verifying import proven
+def _allowed(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judged]:
+    """The results, without the new texts that must not be written."""
+    from webhook.projects import together
 
     changed = {
         each.result.path: (each.result, each.source)
         for each in found
         if each.source is not None and each.result.new_text is not None
     }
-    held = proven.held(changed, asked)
+    reasons: dict[str, str] = {}
+    if args.write and not args.force:
+        reasons = _not_to_undo({path: source.raw for path, (_, source) in changed.items()})
+    if args.verify:
+        from webhook.verifying import proven
+
+        reasons |= proven.reasons(changed, asked)
+    held = together.held({path: each[0] for path, each in changed.items()}, reasons, asked)
+    if args.write:
+        _remember(each for path, each in changed.items() if path not in held)
     return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
 
 
-def _written(result: FileResult, source: Source) -> FileResult:
+def _not_to_undo(files: dict[str, bytes]) -> dict[str, str]:
+    """Why some of these files are not written: what would be lost has no other copy."""
+    from webhook.files import replacing, work_tree
+
+    return replacing.of_several_names(files) | work_tree.unstaged(files)
+
+
+def _remember(written: Iterable[tuple[FileResult, Source]]) -> None:
+    from webhook.files import work_tree
+
+    work_tree.remember({each[1].path: file_command.new_bytes(*each) for each in written})
+
+
+def _written(
+    result: FileResult, source: Source, args: SimpleNamespace, written: list[str]
+) -> FileResult:
     from webhook.files import replacing
 
     new = file_command.new_bytes(result, source)
     try:
+        if args.backup:
+            replacing.keep(source.path, source.raw)
         said = replacing.replace(source.path, lambda raw: new if raw in (source.raw, new) else None)
     except replacing.UnwritableError as error:
         return replace(result, error=str(error))
+    written.append(result.path)
     if said:
         print(f"gpu-webhook: {result.path} {said}", file=sys.stderr)  # noqa: T201
     return file_command.done(result)
-
-
-def _say_written(found: Report) -> None:
-    """Print on stderr which files are written although no report could be written."""
-    for each in found.results:
-        if each.new_text is not None and not each.error:
-            print(f"gpu-webhook: {each.path} is written", file=sys.stderr)  # noqa: T201
 
 
 def _print_result(args: SimpleNamespace, found: Report, seen: file_command.Seen) -> None:
@@ -126,7 +151,7 @@ def _filter(args: SimpleNamespace, asked: Plan) -> int:
     if args.write:
         raise InputError("- cannot be written: leave out --write; the new text goes to stdout")
     judged = judge(STDIN, asked)
-    result, source = _proven([judged], asked)[0] if args.verify else judged
+    result, source = _allowed([judged], args, asked)[0] if args.verify else judged
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((file_command.done(result) if as_text else result,), files=1)
     marked = {result.path} if source is not None and source.bom else set()

@@ -37,6 +37,7 @@ NOT_ENTERED = frozenset({
 })  # fmt: skip
 MARKS = frozenset({".git", ".gitignore", ".helmignore", CHART})
 _IGNORE_FILE_BYTES = 1 << 20
+ORIGINAL = ".orig"  # after the name of a file: what --backup keeps
 
 
 @dataclass(slots=True)
@@ -72,6 +73,9 @@ def listed(prefix: str) -> Folder:
                         folder.special[name] = entry.stat(follow_symlinks=False).st_mode
     except OSError as error:
         folder.said.append(FileResult(shown(prefix or os.curdir), error=why(error)))
+    if any(name.endswith(ORIGINAL) for name in folder.files):
+        backups = {name + ORIGINAL for name in folder.files}
+        folder.files = [name for name in folder.files if name not in backups]
     return folder
 
 

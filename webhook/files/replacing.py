@@ -6,26 +6,28 @@ replaced. The name of the temporary file follows from the file's name, so the ne
 file removes what a killed run has left.
 """
 
-# ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH119, PTH120
+# ruff: noqa: PTH105, PTH108, PTH116, PTH123, PTH118, PTH119, PTH120
 # Paths are texts here, as where they come from.
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from webhook.files.folder import ORIGINAL
 from webhook.files.reading import UnreadableError, read_regular, why
 
 if sys.platform != "win32":
     import fcntl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _LONGEST_NAME = 200  # bytes from which a temporary name is made; most systems allow 255
 _ATTEMPTS = 3
@@ -33,6 +35,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _OLD = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _CHANGED = "was changed since it was read and is left as it is: run again"
+_SEVERAL = "{} has {} names (hard links), and only one would get the new text: use --force"
 _BUSY = "another run is about to write it"
 _REASONS = {
     errno.EBUSY: "is mounted by itself: run where its folder is",
@@ -68,6 +71,44 @@ def replace(path: str, new_text: Callable[[bytes], bytes | None]) -> str:
     except OSError as error:
         reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
         raise UnwritableError(f"cannot be written: {reason}") from error
+
+
+def of_several_names(paths: Iterable[str]) -> dict[str, str]:
+    """Why not to write the files that have several names."""
+    return {path: _SEVERAL.format(path, names) for path in paths if (names := _names(path)) > 1}
+
+
+def _names(path: str) -> int:
+    with suppress(OSError):  # to write it says why
+        return os.stat(path).st_nlink
+    return 0
+
+
+def keep(path: str, raw: bytes) -> None:
+    """Keep this content beside the file. Another text of that name stays: UnwritableError."""
+    target = os.path.realpath(path)
+    try:
+        with open(target + ORIGINAL, "xb", opener=_private) as file:
+            file.write(raw)
+            shutil.copymode(target, target + ORIGINAL)
+    except FileExistsError:
+        if _content(target + ORIGINAL) != raw:
+            name = os.path.basename(target) + ORIGINAL
+            raise UnwritableError(
+                f"{name} is another text: remove it, or leave out --backup"
+            ) from None
+    except OSError as error:
+        raise UnwritableError(f"{ORIGINAL} cannot be written: {error.strerror}") from error
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def _content(path: str) -> bytes | None:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read()
+    return None
 
 
 def _write(target: str, new: bytes, was: os.stat_result) -> str:

@@ -218,7 +218,9 @@ class _Walk:
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
-            if error.errno == errno.ELOOP or is_of_interest(name):
+            if error.errno == errno.ELOOP:
+                yield FileResult(shown(path), skipped=(Skipped(why(error)),))
+            elif is_of_interest(name):
                 yield FileResult(shown(path), error=why(error))
             return
         if stat.S_ISREG(mode):
@@ -251,7 +253,7 @@ class _Walk:
         """Why a link to a folder is not followed, unless the walk finds it in another way."""
         target, here = os.path.realpath(path), os.path.realpath(prefix or os.curdir)
         if _is_in(here, target):
-            yield FileResult(shown(path), error=_LOOP)
+            yield FileResult(shown(path), skipped=(Skipped(_LOOP),))
         elif not any(_is_in(target, place) for place in self._arguments):
             yield FileResult(shown(path), skipped=(Skipped(_NOT_FOLLOWED.format(shown(target))),))
 
