@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
 TEMPLATED = LEGACY.replace("name: legacy", "name: {{ .Values.name }}", 1)
-_EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
+_EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}", re.DOTALL)
 
 
 @dataclass
@@ -152,6 +152,45 @@ def test_the_job_fails_when_it_should(
         path = runner.workspace / f"{name.replace('__', '/')}.yaml"
         fixed = inputs.get("fix") == "true" and text == LEGACY
         assert path.read_text() == (MIGRATED if fixed else text)
+
+
+def test_changed_is_true_only_if_a_file_was_written(runner: Runner) -> None:
+    put(runner.workspace, a=LEGACY)
+    (runner.workspace / "a.yaml").chmod(0o444)
+    runner.inputs["fix"] = "true"
+    assert runner.whole() == 1
+    assert runner.outputs["changed"] == "false"
+    assert (runner.workspace / "a.yaml").read_text() == LEGACY
+
+
+OURS, FORK = "us/it", "them/it"
+# The event's repositories (an empty text: a deleted one), and whether files are written.
+EVENTS: dict[str, tuple[dict[str, str], bool]] = {
+    "a push": ({}, True),
+    "a pull request of a branch of ours": ({"pull_request": OURS}, True),
+    "a pull request from a fork": ({"pull_request": FORK}, False),
+    "a pull request from a fork that is deleted": ({"pull_request": ""}, False),
+    "a workflow that our push started": ({"workflow_run": OURS}, True),
+    "a workflow that a fork's pull request started": ({"workflow_run": FORK}, False),
+}
+
+
+@pytest.mark.parametrize(("event", "fixes"), EVENTS.values(), ids=EVENTS)
+def test_what_forks_propose_is_never_written(event: dict[str, str], *, fixes: bool) -> None:
+    values = {
+        "inputs.fix": "true",
+        "github.repository": OURS,
+        "github.event.pull_request": "pull_request" in event,
+        "github.event.workflow_run": "workflow_run" in event,
+        "github.event.pull_request.head.repo.full_name": event.get("pull_request"),
+        "github.event.workflow_run.head_repository.full_name": event.get("workflow_run"),
+    }
+    told = _EXPRESSION.fullmatch(" ".join(STEPS["Fix"]["if"].split()))
+    assert told
+    words = re.sub(r"[a-z]+(\.[a-z_]+)+", lambda name: repr(values[name[0]]), told[1])
+    for sign, word in (("&&", "and"), ("||", "or"), ("!", "not ")):
+        words = words.replace(sign, word)
+    assert eval(words) is fixes  # noqa: S307  # our own expression
 
 
 def test_lines_report_and_summary(runner: Runner) -> None:
