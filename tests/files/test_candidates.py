@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,9 @@ import pytest
 
 from tests.files.trees import LEGACY, open_folder, tree, without_rights
 from webhook.files import candidates, reading
-from webhook.files.folder import is_of_interest
+from webhook.files.folder import is_searched
 from webhook.files.reading import UnreadableError, read_regular
-from webhook.files.results import FileResult
+from webhook.files.results import FileResult, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,30 +109,54 @@ def test_standard_input_takes_its_turn(here: Path) -> None:
     assert met("b.yaml", "-", "a.yaml", "-")[0] == ["b.yaml", "-", "a.yaml"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("x.yaml", "x.yml", "x.json", "x.md", "x.markdown", "x.tpl", "x.tmpl", "x.template"),
-        *("x.j2", "x.jinja", "x.jinja2", "x.jsonnet", "x.libsonnet", "x.tf", "x.go", "x.py"),
-        *("x.sh", "NOTES.txt", "X.YAML", "x.yaml.in", "x.yml.j2", "values.yaml.gotmpl"),
-    ],
-)
-def test_names_of_interest(name: str) -> None:
-    assert is_of_interest(name)
+ANY = [
+    *("x.yaml", "x.json", "x.md", "x.tpl", "x.j2", "x.go", "x.py", "x.sh", "x.tf", "X.YAML"),
+    *("x.rst", "x.adoc", "x.ipynb", "x.js", "x.proto", "x.html", "x.txt", "x.yaml.in", "x.png"),
+    *("Dockerfile", "Jenkinsfile", "Makefile", "BUILD", "yaml", ".env", "x.injected"),
+]
 
 
-@pytest.mark.parametrize(
-    "name", ["x.png", "x.txt", "yaml", "x.yaml.gz", ".x.yaml.swp", "._x.yaml", "Makefile"]
-)
-def test_names_of_no_interest_unless_named(here: Path, name: str) -> None:
-    assert not is_of_interest(name)
+@pytest.mark.parametrize("name", ANY)
+def test_a_text_of_any_name_is_searched(here: Path, name: str) -> None:
+    tree(here, {name: X, f"b/{name}": "nothing"})
+    assert met(".") == ([name], {})
+    assert met(name)[0] == [name]
+
+
+@pytest.mark.parametrize("name", ["._x.yaml", ".x.yaml.swp", ".x.yaml.gpu-webhook~", "x.yaml~"])
+def test_what_programs_write_beside_a_file_is_searched_only_if_named(here: Path, name: str) -> None:
+    assert not is_searched(name)
     tree(here, {name: X})
+    (here / "a.yaml").symlink_to(name)
+    assert met(".")[0] == [name], "or if a link leads to it"
+    (here / "a.yaml").unlink()
     assert met(".")[0] == []
     assert met(name)[0] == [name]
 
 
-def test_our_own_temporary_files_are_no_manifests() -> None:
-    assert not is_of_interest(".x.yaml.gpu-webhook~")
+def test_what_is_no_text_is_told_only_if_it_should_be_a_manifest(here: Path) -> None:
+    binary = X.encode() + b"\0"
+    tree(here, {"a.yaml": binary, "b.so": binary, "c": binary, "d.md": X})
+    assert met(".") == (["a.yaml", "d.md"], {}), "reading tells why not"
+    assert met("b.so", ".")[0] == ["b.so", "a.yaml", "d.md"], "or if it is named"
+
+
+def test_a_large_file_that_should_not_be_a_manifest_is_skipped(here: Path) -> None:
+    for name in ("a.yaml", "b.iso"):
+        with (here / name).open("wb") as file:
+            file.truncate(1 << 30)
+    wanted = candidates.Wanted(["."])
+    found = list(candidates.candidates(wanted, WORDS))
+    reason = "has 64 MiB or more, 64 are read at most: split it, or leave it out with --exclude"
+    assert found == ["a.yaml", FileResult("b.iso", skipped=(Skipped(reason),))]
+
+
+def test_texts_that_are_only_searched_are_counted_by_the_ends_of_their_names(here: Path) -> None:
+    names = ["a.rst", "b/b.rst", "c.RST", "Dockerfile", "x.yaml", "x.sh", "x.md", "y.go"]
+    tree(here, dict.fromkeys(names, "nothing") | {"a.png": b"\0", "z.go": X})
+    others: Counter[str] = Counter()
+    list(candidates.candidates(candidates.Wanted(["."], recursive=True), WORDS, others=others))
+    assert +others == {".rst": 3, "Dockerfile": 1, ".go": 2}
 
 
 def test_folders_of_tools_are_not_entered(here: Path) -> None:

@@ -119,6 +119,7 @@ def found(root: Path, *, start: str = "") -> set[str]:
         if isinstance(lot, Lot)
         for folder, names in lot.batch
         for name in names
+        if name.endswith(".yaml")
     }
 
 

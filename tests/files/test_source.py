@@ -47,6 +47,13 @@ def test_what_is_no_text_is_refused(raw: bytes, why: str) -> None:
         Source.of("f", raw)
 
 
+def test_a_text_in_another_encoding_may_be_searched() -> None:
+    source = Source.of("f", b"kind: Pod # \xff\n", lossy=True)
+    assert (source.text, source.kind) == ("kind: Pod # \ufffd\n", "other")
+    assert source.is_lossy
+    assert not Source.of("f", b"a", lossy=True).is_lossy
+
+
 @pytest.mark.parametrize(
     ("start", "end", "place", "excerpt"),
     [
@@ -64,6 +71,7 @@ def test_places_count_from_one(start: int, end: int, place: Place, excerpt: str)
     assert source.index(place.line, place.column) == start
 
 
+OBJECTS = "apiVersion: v1\nkind: Pod\n---\n# a\n---\napiVersion: v1\nkind: Pod\n"
 CHART = "a: {{ .Values.a }}\nkind: Pod\n"
 JINJA = "kind: Pod\n{% if a %}\nb: {{ c }}\n{% endif %}\n"
 
@@ -75,7 +83,18 @@ JINJA = "kind: Pod\n{% if a %}\nb: {{ c }}\n{% endif %}\n"
         pytest.param("A.YML", "", "yaml", id="in capitals, empty"),
         pytest.param("a.yaml", '{"a": 1}', "yaml", id="JSON in a YAML file"),
         pytest.param("a.json", '{"a": 1}', "json", id="a JSON file"),
-        pytest.param("-", "kind: Pod\n", "yaml", id="what looks like a manifest"),
+        pytest.param("stdin", "kind: Pod\n", "yaml", id="what looks like a manifest on stdin"),
+        pytest.param("pod", OBJECTS, "yaml", id="objects, without an ending"),
+        pytest.param("x.injected", OBJECTS, "yaml", id="objects in a file of another name"),
+        pytest.param("pod", '{"apiVersion": "v1", "kind": "Pod"}', "json", id="an object in JSON"),
+        pytest.param("pod", f"{OBJECTS}---\na: 1\n", "other", id="objects and something else"),
+        pytest.param("pod", f"{OBJECTS}a: b: c\n", "other", id="what is no YAML"),
+        pytest.param("pod", "kind: Pod\n", "other", id="a part of an object"),
+        pytest.param("x.ipynb", '{"cells": []}', "other", id="a notebook"),
+        pytest.param("x.yaml.old", "kind: Pod\n", "yaml", id="a manifest of earlier"),
+        pytest.param("x.cue", OBJECTS, "other", id="a language that looks like YAML"),
+        pytest.param("x.rst", f"Title\n=====\n\n{OBJECTS}", "other", id="reStructuredText"),
+        pytest.param("x.tpl", "kind: Pod\n", "yaml", id="a template without actions"),
         pytest.param("a.yaml.tmpl", "kind: Pod\n", "yaml", id="a template of nothing"),
         pytest.param("LICENSE", "a: 1\n", "other", id="what looks like nothing"),
         pytest.param("a.go", "x := `\nkind: Pod\n`\n", "other", id="a program"),
@@ -88,7 +107,7 @@ JINJA = "kind: Pod\n{% if a %}\nb: {{ c }}\n{% endif %}\n"
         pytest.param("a.yaml", 'a: "{{ b }}"\n', "yaml", id="actions in quotes"),
         pytest.param("a.yaml", JINJA, "jinja", id="Jinja"),
         pytest.param("a.yaml.j2", "a: 1\n", "jinja", id="Jinja by its name"),
-        pytest.param("x.txt", '{{- include "a" . }}', "helm", id="a chart's other text"),
+        pytest.param("x.tpl", '{{- include "a" . }}', "helm", id="a chart's other text"),
         pytest.param("kustomization.yaml", "resources: []\n", "kustomize", id="a kustomization"),
         pytest.param("d/Kustomization", "resources: []\n", "kustomize", id="the same, no ending"),
     ],

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats import programs
+from webhook.formats.migrate import migrate_text
 
 OLD = "alpha.kubernetes.io/nvidia-gpu"
 
@@ -38,6 +39,27 @@ def test_it_is_told(name: str, text: str, line: int, code: str) -> None:
     ((each),) = result.located
     assert (each.place.line, each.code, each.fix) == (line, code, ())
     assert any(word in each.message for word in ("write", "use", "select", "delete"))
+
+
+IN_DOCUMENTS = {
+    "reStructuredText": ("x.rst", f".. code-block:: yaml\n\n    limits:\n      {OLD}: 1\n", 4),
+    "AsciiDoc": ("x.adoc", f"[source,yaml]\n----\nlimits:\n  {OLD}: 1\n----\n", 4),
+    "HTML": ("x.HTML", f'<pre>\n"{OLD}": 1\n</pre>\n', 2),
+    "plain text": ("x.txt", f"limits:\n  {OLD}: 1\n", 2),
+    "a key of which the rest is above": ("x.org", f"see {OLD} below\n#+BEGIN_SRC\n{OLD}: 1\n", 3),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "line"), IN_DOCUMENTS.values(), ids=IN_DOCUMENTS)
+def test_in_other_documents_a_key_is_manual_and_prose_is_a_notice(
+    name: str, text: str, line: int
+) -> None:
+    result = migrate_text(Source.of_text(name, f"{text}The name {OLD} is old.\n"), Plan())
+    manual = [each for each in result.located if each.status is Status.MANUAL]
+    assert [(each.place.line, each.code) for each in manual] == [(line, "GPU101")]
+    assert "only Markdown is edited" in manual[0].message
+    assert result.located[-1].status is Status.NOTICE
+    assert result.new_text is None
 
 
 def test_a_rule_that_is_not_asked_says_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from webhook.cli.workers import Judged, judge_all
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, OptedOut, Plan, Report, Skipped, Status
 from webhook.files.walk import STDIN
+from webhook.reports.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from webhook.cli.progress import Progress
     from webhook.files.source import Source
 
+_MOST_KINDS = 10  # kinds of files that are named
 _FOR_PEOPLE = ("text", "wide")
 # Read where only the root of the repository is known.
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")
@@ -82,11 +85,13 @@ class Seen:
     stdin: int = 0  # how many of them were stdin
     uncompared: int = 0  # files with GPU pods that could not be compared with nodes
     marked: set[str] = field(default_factory=set)  # files with a result and a byte order mark
+    others: Counter[str] = field(default_factory=Counter)  # ends of names that are only searched
 
 
 def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -> Iterator[Judged]:
     """The result of each file, as soon as it is known; files without findings are dropped."""
     from webhook.files import candidates, search_words
+    from webhook.files.source import is_read
 
     named, vain = arguments(args)
     asked = replace(
@@ -101,7 +106,7 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
 
     def paths() -> Iterator[str]:
         for found in candidates.candidates(
-            wanted, search_words.words(asked.settings), show_progress
+            wanted, search_words.words(asked.settings), show_progress, others=seen.others
         ):
             if isinstance(found, str):
                 seen.stdin += found == STDIN
@@ -111,6 +116,8 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
 
     for each in judge_all(paths(), asked):
         seen.uncompared += each.result.uncompared
+        if each.result.kind != "other" and each.source and not is_read(each.source.path):
+            seen.others[candidates.end(each.source.path)] -= 1  # the whole text is objects
         if each.result.remarks or each.result.new_text is not None:
             if each.source is not None and each.source.bom:
                 seen.marked.add(each.result.path)
@@ -144,6 +151,8 @@ def warn_of_the_rest(found: Report, seen: Seen) -> None:
     if not found.files and not found.results:
         words = "no file was checked: there is none of a kind that is searched"
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
+    if others := [(number, end) for end, number in seen.others.items() if number > 0]:
+        print(f"gpu-webhook: {_only_searched(others)}", file=sys.stderr)  # noqa: T201
     if seen.uncompared:
         words = (
             "files have GPU pods that are" if seen.uncompared > 1 else "file has a GPU pod that is"
@@ -154,6 +163,17 @@ def warn_of_the_rest(found: Report, seen: Seen) -> None:
             "result",
             file=sys.stderr,
         )
+
+
+def _only_searched(others: list[tuple[int, str]]) -> str:
+    """How many texts of which kinds were not read as manifests."""
+    total = sum(number for number, _ in others)
+    ordered = sorted(others, key=lambda each: (-each[0], each[1]))
+    shown = [f"{number:,} {visible(end)}" for number, end in ordered[:_MOST_KINDS]]
+    if rest := sum(number for number, _ in ordered[_MOST_KINDS:]):
+        shown.append(f"{rest:,} of other kinds")
+    noun = "file was" if total == 1 else "files were"
+    return f"{total:,} {noun} only searched for legacy words, line by line: {', '.join(shown)}"
 
 
 def exit_code(args: SimpleNamespace, found: Report) -> int:

@@ -44,15 +44,15 @@ class Judged(NamedTuple):
 def judge(path: str, asked: Plan) -> Judged:
     """Read one file, `-` for stdin, and run the rules."""
     from webhook.files import reading
-    from webhook.files.source import Source
+    from webhook.files.source import STREAM, Source, is_read
     from webhook.formats.migrate import migrate_text
     from webhook.projects import kustomizations
 
-    name = "stdin" if path == STDIN else path
+    name = STREAM if path == STDIN else path
     try:
         stdin = path == STDIN
         raw = reading.read_all(sys.stdin.buffer) if stdin else reading.read_regular(path)[0]
-        source = Source.of(name, raw)
+        source = Source.of(name, raw, lossy=not (stdin or is_read(path)))
     except reading.UnreadableError as error:
         return Judged(FileResult(name, error=str(error)))
     except InputError as error:
@@ -61,6 +61,8 @@ def judge(path: str, asked: Plan) -> Judged:
         result = (
             migrate_text(source, asked) if stdin else kustomizations.migrated(path, source, asked)
         )
+        if source.is_lossy:
+            result = result.undone("the file is not UTF-8")
         return Judged(_whole(result, source), source)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Lists one folder: the names that may be of interest, and the patterns in its ignore files."""
+"""Lists one folder: the files that are searched, and the patterns in its ignore files."""
 
 # ruff: noqa: PTH118
 # Paths are texts here: to make Path objects would take longer than to read the files.
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -14,22 +13,8 @@ from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.prefilter import FLAGS
 from webhook.files.reading import why
 from webhook.files.results import FileResult
-from webhook.files.source import CHART
+from webhook.files.source import CHART, is_read
 
-_SUFFIXES = (
-    ".yaml", ".yml", ".json",
-    ".md", ".markdown",
-    ".tpl", ".tmpl", ".template", ".j2", ".jinja", ".jinja2",
-    ".jsonnet", ".libsonnet", ".tf", ".go", ".py", ".sh",
-)  # fmt: skip
-# The same in capitals, names such as `x.yaml.in`, and the notes that a chart prints.
-_UNUSUAL = re.compile(
-    rf".+(?:{'|'.join(map(re.escape, _SUFFIXES))})"
-    r"|.+\.(?:ya?ml|json)\.(?:in|dist|example|sample|default"
-    r"|gotmpl|envsubst|injected|disabled|old|orig|bak|txt)"
-    r"|NOTES\.txt",
-    re.IGNORECASE | re.DOTALL,
-)
 NOT_ENTERED = frozenset({
     ".git", ".hg", ".svn", ".bzr", ".jj",
     "node_modules", "bower_components", "__pycache__", ".venv", ".tox", ".nox", ".eggs",
@@ -42,7 +27,7 @@ ORIGINAL = ".orig"  # after the name of a file: what --backup keeps
 
 @dataclass(slots=True)
 class Folder:
-    """The entries of a folder whose names may be of interest."""
+    """The entries of a folder; special ones only if they have the name of a manifest."""
 
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -66,11 +51,11 @@ def listed(prefix: str) -> Folder:
                         folder.folders.append(name)
                 elif entry.is_symlink():
                     folder.links.append(name)
-                elif is_of_interest(name):
-                    if entry.is_file(follow_symlinks=False):
+                elif entry.is_file(follow_symlinks=False):
+                    if is_searched(name):
                         folder.files.append(name)
-                    else:
-                        folder.special[name] = entry.stat(follow_symlinks=False).st_mode
+                elif is_read(name):
+                    folder.special[name] = entry.stat(follow_symlinks=False).st_mode
     except OSError as error:
         folder.said.append(FileResult(shown(prefix or os.curdir), error=why(error)))
     if any(name.endswith(ORIGINAL) for name in folder.files):
@@ -127,11 +112,10 @@ def _patterns(path: str) -> Patterns | None:
     return Patterns.of(text.split("\n"))
 
 
-def is_of_interest(name: str) -> bool:
-    """Whether a file of this name may contain manifests, or text or programs about them."""
-    if name.startswith("._"):  # macOS stores attributes of the file x in ._x
-        return False
-    return name.endswith(_SUFFIXES) or _UNUSUAL.fullmatch(name) is not None
+def is_searched(name: str) -> bool:
+    """Whether a file of this name is searched: any, without those that programs write beside it."""
+    # macOS stores attributes of the file x in ._x; editors and this program write the others.
+    return not name.startswith("._") and not name.endswith((".swp", "~"))
 
 
 def shown(path: str) -> str:

@@ -42,7 +42,7 @@ def read_regular(path: str, limit: int = LIMIT) -> tuple[bytes, os.stat_result]:
             if not stat.S_ISREG(status.st_mode):
                 raise UnreadableError(special(status.st_mode))
             if status.st_size > limit:
-                raise UnreadableError(_too_large(status.st_size, limit))
+                raise UnreadableError(too_large(status.st_size, limit))
             return read_all(file, limit), status
     except OSError as error:
         raise UnreadableError(why(error)) from error
@@ -70,7 +70,7 @@ def read_all(file: BinaryIO, limit: int = LIMIT) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > limit:
-            raise UnreadableError(_too_large(size, limit))
+            raise UnreadableError(too_large(size, limit))
     return b"".join(pieces)
 
 
@@ -84,7 +84,8 @@ def special(mode: int) -> str:
     return next((words for test, words in _SPECIAL if test(mode)), "is no file")
 
 
-def _too_large(size: int, limit: int) -> str:
+def too_large(size: int, limit: int) -> str:
+    """The reason for a file of at least this size."""
     return (
         f"has {size >> 20} MiB or more, {limit >> 20} are read at most: split it, or leave it out "
         "with --exclude"

@@ -28,12 +28,30 @@ _JSON = {".json"}
 _YAML = {".yaml", ".yml"}
 _MARKDOWN = {".md", ".markdown", ".mdx", ".mkd"}
 _JINJA = {".j2", ".jinja", ".jinja2"}
-_NEITHER = {".template", ".tmpl", ".tpl", ".in", ".dist", ".example", ".sample", ".orig", ".bak"}
-_CODE = {".go", ".py", ".sh", ".bash", ".js", ".ts", ".rb", ".java", ".jsonnet", ".libsonnet"}
+# Templates of anything, and names of which the ending before them counts: `x.yaml.old`.
+_TEMPLATES = {".template", ".tmpl", ".tpl", ".gotmpl"}
+_NEITHER = {
+    *_TEMPLATES, ".in", ".dist", ".example", ".sample", ".default", ".envsubst", ".injected",
+    ".disabled", ".old", ".orig", ".bak", ".txt",
+}  # fmt: skip
+# Languages in which YAML could also be a program, or stand in a document.
+_TEXTS = {
+    ".go", ".py", ".sh", ".bash", ".js", ".ts", ".rb", ".java", ".jsonnet", ".libsonnet", ".cue",
+    ".tf", ".hcl", ".star", ".bzl", ".nix", ".rst", ".adoc", ".asciidoc", ".html", ".htm", ".org",
+}  # fmt: skip
+STREAM = "stdin"  # the path of what has no name
+# Of these, a file that cannot be read is an error, because something may be left out.
+_READ = (*_JSON, *_YAML, *_MARKDOWN, *_JINJA, *_TEMPLATES, ".sh", ".bash")
+_READ_BEFORE = re.compile(
+    rf".+(?:{'|'.join(map(re.escape, _READ))})"
+    rf"|.+\.(?:ya?ml|json)(?:{'|'.join(map(re.escape, sorted(_NEITHER)))})",
+    re.IGNORECASE | re.DOTALL,
+)
 
 _JINJA_SIGNS = re.compile(r"\{%|\{#")
 _CHART_SIGNS = re.compile(r"\{\{-?\s*(?:define|include|template)\s")
 _MANIFEST = re.compile(r"^[ \t]*-?[ \t]*[\"']?(?:apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
+_OBJECT = re.compile(r"\s*\{|^apiVersion[ \t]*:", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,10 +63,11 @@ class Source:
     text: str
     bom: bool = False
     given_kind: str = field(default="", repr=False)
+    is_lossy: bool = False  # it is not UTF-8: other characters are replaced, and nothing is written
 
     @classmethod
-    def of(cls, path: str, raw: bytes, kind: str = "") -> Source:
-        """Decode the bytes; InputError if they are not text."""
+    def of(cls, path: str, raw: bytes, *, lossy: bool = False) -> Source:
+        """Decode the bytes; InputError if they are not UTF-8, with `lossy` only if not text."""
         for mark, name in _OTHERS.items():
             if raw.startswith(mark):
                 raise InputError(
@@ -62,9 +81,11 @@ class Source:
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
+            if lossy:
+                return cls(path, raw, content.decode(errors="replace"), bom, "other", is_lossy=True)
             at = error.start + (len(_BOM) if bom else 0)
             raise InputError(f"{path}: is not UTF-8 (byte {at}): save it as UTF-8") from error
-        return cls(path, raw, text, bom, kind)
+        return cls(path, raw, text, bom)
 
     @classmethod
     def of_text(cls, path: str, text: str, kind: str = "") -> Source:
@@ -108,11 +129,17 @@ class Source:
         return self.text[self._starts[place.line - 1] : end].rstrip("\r\n")
 
 
+def is_read(name: str) -> bool:
+    """Whether a file of this name is read for manifests; others are only searched for words."""
+    return name.endswith(_READ) or _READ_BEFORE.fullmatch(name) is not None
+
+
 def kind_of(path: str, text: str) -> str:
     """yaml, json, helm, jinja, kustomize, markdown or other.
 
     A Helm template is a file with {{ }} in the templates/ of a chart, or a manifest with {{ }} that
-    does not parse. Jinja has {% %} or {# #} as well, or its file name shows it.
+    does not parse. Jinja has {% %} or {# #} as well, or its file name shows it. A file whose name
+    says nothing is a manifest only if the whole of it is one.
     """
     name = PurePath(path)
     ending = _ending(name)
@@ -120,20 +147,36 @@ def kind_of(path: str, text: str) -> str:
         return "other"
     if ending in _MARKDOWN:
         return "markdown"
-    if name.suffix.lower() in _CODE:
+    if name.suffix.lower() in _TEXTS:
         return "other"
     if ending in _JINJA:
         return "jinja"
     if name.stem in {"kustomization", "Kustomization"} and ending in {*_YAML, ""}:
         return "kustomize"
+    is_part = "templates" in name.parts[:-1]
+    if not (is_part or is_read(name.name) or path == STREAM):
+        return _kind_of_objects(text)
     shaped = ending in _YAML or ending in _JSON or _MANIFEST.search(text) is not None
-    if not shaped and "templates" not in name.parts:
+    if not shaped and not is_part:
         return "helm" if _CHART_SIGNS.search(text) else "other"
     if _is_templated(name, text):
         return "jinja" if _JINJA_SIGNS.search(text) and "{{-" not in text else "helm"
     if not shaped:
         return "other"
     return "json" if ending in _JSON else "yaml"
+
+
+def _kind_of_objects(text: str) -> str:
+    """The kind by the text alone: yaml or json if all of it is objects of Kubernetes."""
+    if _OBJECT.search(text) is None:
+        return "other"
+    is_json = text.lstrip().startswith("{")
+    stream = documents.read(text, json=is_json)
+    found = [each.data for each in stream.documents if each.data is not None]
+    are_objects = (isinstance(each, dict) and {"apiVersion", "kind"} <= {*each} for each in found)
+    if stream.unread or not found or not all(are_objects):
+        return "other"
+    return "json" if is_json else "yaml"
 
 
 def _ending(name: PurePath) -> str:

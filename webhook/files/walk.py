@@ -3,10 +3,10 @@
 Arguments are files, folders, globs, or `-` for the standard input. Files are returned at once, so a
 tree of any size takes the same memory.
 
-A folder stands for its files, with `recursive` also for those in subfolders, if their names are
-those of manifests, templates, documents or programs. Skipped are: paths that the repository
-ignores, folders of version control and of package managers, and links to folders (their targets can
-be named). An argument is used whatever its name is, unless `exclude` matches it.
+A folder stands for its files, with `recursive` also for those in subfolders. Skipped are: paths
+that the repository ignores, folders of version control and of package managers, and links to
+folders (their targets can be named). An argument is used whatever its name is, unless `exclude`
+matches it.
 
 A link in a folder and its target are one file, returned once, with the path of the target. A link
 to a file outside of the arguments keeps its own path, and `leads_out` returns its target.
@@ -30,7 +30,7 @@ from webhook.files.folder import (
     above,
     as_prefix,
     inside,
-    is_of_interest,
+    is_searched,
     listed,
     shown,
 )
@@ -38,6 +38,7 @@ from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.reading import special, why
 from webhook.files.results import FileResult, Skipped
 from webhook.files.search import Lot
+from webhook.files.source import is_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -182,7 +183,7 @@ class _Walk:
         """Whether the walk through this folder returns a file below it that is not a link."""
         prefix, ignored, excluded = self._entered(root)
         *folders, name = path.removeprefix(prefix).split(os.sep)
-        if (folders and not self._recursive) or not is_of_interest(name):
+        if (folders and not self._recursive) or not is_searched(name):
             return False
         for depth, each in enumerate([*folders, name]):
             marks = {mark for mark in MARKS if os.path.lexists(prefix + mark)}
@@ -220,14 +221,14 @@ class _Walk:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 yield FileResult(shown(path), skipped=(Skipped(why(error)),))
-            elif is_of_interest(name):
+            elif is_read(name):
                 yield FileResult(shown(path), error=why(error))
             return
         if stat.S_ISREG(mode):
-            if is_of_interest(name):
+            if is_searched(name):
                 yield from self._linked_file(path)
         elif not stat.S_ISDIR(mode):
-            if is_of_interest(name):
+            if is_read(name):
                 yield FileResult(shown(path), error=special(mode))
         elif self._recursive:
             yield from self._linked_folder(prefix, path)

@@ -86,8 +86,8 @@ def _mentions(quoted: list[Region], done: Done, plan: Plan) -> Iterator[Located]
     spans = Spans((at.start, at.end) for at in quoted)
     for each in done.mentions(prose=True):
         begin = source.index(each.place.line, each.place.column)
-        is_key = spans.hold(begin) and _is_key(source.text, each, source)
-        yield each.undone(_QUOTED) if is_key else each
+        is_held = spans.hold(begin) and is_key(source.text, each, source)
+        yield each.undone(_QUOTED) if is_held else each
 
 
 def _here_documents(text: str, region: Region) -> Iterator[tuple[Region, str]]:
@@ -144,7 +144,7 @@ def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:
     return "limits" in text and any(name in text for name in names)
 
 
-def _is_key(text: str, located: Located, source: Source) -> bool:
+def is_key(text: str, located: Located, source: Source) -> bool:
     """Whether the match is a key, as in a manifest."""
     end = source.index(located.place.end_line, located.place.end_column)
     return re.match(r"[\"']?[ \t]*:", text[end : end + 5]) is not None

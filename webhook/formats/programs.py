@@ -1,6 +1,7 @@
 """Programs that build pods, and other texts: reports legacy names with line and advice.
 
-Go, Python, Jsonnet, Terraform: other code may depend on a constant, so these are never edited. Only
+Go, Python, Jsonnet, Terraform: other code may depend on a constant, so these are never edited. Nor
+are documents other than Markdown: in their prose a name is a notice, as a key it is manual. Only
 manifests in the here-documents of shell scripts are migrated like files.
 """
 
@@ -8,15 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.formats.markdown import add_here_documents
+from webhook.formats.markdown import add_here_documents, is_key
 from webhook.formats.templated import Done, stable
 from webhook.templates import actions
 from webhook.templates.regions import Region
 
 if TYPE_CHECKING:
-    from webhook.files.results import FileResult, Plan
+    from webhook.files.results import FileResult, Located, Plan
     from webhook.files.source import Source
 
+_DOCUMENTS = (".rst", ".adoc", ".asciidoc", ".html", ".htm", ".org", ".tex", ".txt", ".log")
+_OTHER_DOCUMENT = "of documents, only Markdown is edited"
 _SHELL = (".sh", ".bash", ".zsh", ".ksh")
 
 
@@ -29,7 +32,19 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     done = Done(source, plan, actions.Template(source.text, [], []), prose=True)
     if is_shell(source):
         add_here_documents(done, Region(0, len(source.text)))
-    return done.result(done.mentions(prose=source.path.endswith("NOTES.txt")))
+    return done.result(_mentions(done, source))
+
+
+def _mentions(done: Done, source: Source) -> list[Located]:
+    if not source.path.lower().endswith(_DOCUMENTS):
+        return done.mentions()
+    found = done.mentions(prose=True)
+    if source.path.endswith("NOTES.txt"):  # what helm prints
+        return found
+    return [
+        each.undone(_OTHER_DOCUMENT) if is_key(source.text, each, source) else each
+        for each in found
+    ]
 
 
 def is_shell(source: Source) -> bool:

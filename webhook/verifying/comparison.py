@@ -218,7 +218,7 @@ def _matters(sides: list[Unread], words: tuple[bytes, ...], plan: Plan) -> bool:
 
 def _is_legacy(path: str, content: bytes, plan: Plan) -> bool:
     try:
-        found = migrate_text(Source.of(path, content), plan).located
+        found = migrate_text(Source.of(path, content, lossy=True), plan).located
     except InputError:  # no text
         return False
     return any(each.status in {Status.FIXABLE, Status.MANUAL} for each in found)

@@ -19,7 +19,7 @@ from webhook.evaluation.workloads import objects
 from webhook.files import reading, walk
 from webhook.files.results import FileResult
 from webhook.files.search import Lot
-from webhook.files.source import CHART, Source
+from webhook.files.source import CHART, STREAM, Source
 from webhook.formats import kustomization, kustomize
 from webhook.formats.fences import fences
 from webhook.projects.building import Builder
@@ -107,7 +107,7 @@ class _Reader:
 
     def argument(self, argument: str) -> None:
         if argument == walk.STDIN:
-            self.content("stdin", reading.read_all(sys.stdin.buffer))
+            self.content(STREAM, reading.read_all(sys.stdin.buffer))
         elif not Path(argument).is_dir():
             self.file(argument)
         else:
