@@ -1,6 +1,6 @@
 """Selects the files that may have findings."""
 
-# ruff: noqa: PTH119, PTH122
+# ruff: noqa: PTH119
 # Paths are texts here: to make Path objects would take longer than to read the files.
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def candidates(
 
 def end(name: str) -> str:
     """The end of a name, such as `.rst`; the whole name if it has none."""
-    return os.path.splitext(name)[1].lower() or os.path.basename(name)
+    _, dot, ending = name.rpartition(".")
+    return dot + ending.lower() if dot and os.sep not in ending else os.path.basename(name)
 
 
 def _reason(verdict: int) -> str:

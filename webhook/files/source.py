@@ -41,12 +41,10 @@ _TEXTS = {
 }  # fmt: skip
 STREAM = "stdin"  # the path of what has no name
 # Of these, a file that cannot be read is an error, because something may be left out.
-_READ = (*_JSON, *_YAML, *_MARKDOWN, *_JINJA, *_TEMPLATES, ".sh", ".bash")
-_READ_BEFORE = re.compile(
-    rf".+(?:{'|'.join(map(re.escape, _READ))})"
-    rf"|.+\.(?:ya?ml|json)(?:{'|'.join(map(re.escape, sorted(_NEITHER)))})",
-    re.IGNORECASE | re.DOTALL,
-)
+_READ = (
+    *_JSON, *_YAML, *_MARKDOWN, *_JINJA, *_TEMPLATES, ".sh", ".bash",
+    *(first + last for first in (*_JSON, *_YAML) for last in _NEITHER),
+)  # fmt: skip
 
 _JINJA_SIGNS = re.compile(r"\{%|\{#")
 _CHART_SIGNS = re.compile(r"\{\{-?\s*(?:define|include|template)\s")
@@ -131,7 +129,7 @@ class Source:
 
 def is_read(name: str) -> bool:
     """Whether a file of this name is read for manifests; others are only searched for words."""
-    return name.endswith(_READ) or _READ_BEFORE.fullmatch(name) is not None
+    return name.lower().endswith(_READ)
 
 
 def kind_of(path: str, text: str) -> str:
