@@ -52,15 +52,14 @@ def listed(prefix: str) -> Folder:
                 elif entry.is_symlink():
                     folder.links.append(name)
                 elif entry.is_file(follow_symlinks=False):
-                    if is_searched(name):
-                        folder.files.append(name)
+                    folder.files.append(name)
                 elif is_read(name):
                     folder.special[name] = entry.stat(follow_symlinks=False).st_mode
     except OSError as error:
         folder.said.append(FileResult(shown(prefix or os.curdir), error=why(error)))
-    if any(name.endswith(ORIGINAL) for name in folder.files):
-        backups = {name + ORIGINAL for name in folder.files}
-        folder.files = [name for name in folder.files if name not in backups]
+    has_backups = any(name.endswith(ORIGINAL) for name in folder.files)
+    backups = {name + ORIGINAL for name in folder.files} if has_backups else set[str]()
+    folder.files = [each for each in filter(is_searched, folder.files) if each not in backups]
     return folder
 
 
