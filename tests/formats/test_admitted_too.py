@@ -187,7 +187,8 @@ def test_a_case_of_the_corpus(case: Case) -> None:
 def has_dead_parts(pod: Raw) -> bool:
     """Whether its affinity annotation has parts that never had an effect (GPU106)."""
     try:
-        sections = affinity.decode(as_map(pod["metadata"].get("annotations"))[AFFINITY_ANNOTATION])
+        text = as_map(pod["metadata"].get("annotations"))[AFFINITY_ANNOTATION]
+        sections, _ = affinity.decode(text)
     except (KeyError, TypeError, go_json.Mistake):
         return False
     terms = sections.get("podAntiAffinity", affinity.Section()).value.get(PREFERRED, [])

@@ -22,7 +22,7 @@ def text(value: object) -> str:
 
 
 def sections(value: object) -> dict[str, Any]:
-    return {name: section.value for name, section in decode(text(value)).items()}
+    return {name: section.value for name, section in decode(text(value))[0].items()}
 
 
 def requirement(operator: str = "In", *values: str, key: str = "k") -> dict[str, Any]:
@@ -41,7 +41,7 @@ A, B, C = (requirement("In", value) for value in "abc")
 
 @pytest.mark.parametrize("nothing", ["", "null", " null\n", "{}"])
 def test_no_affinity_at_all(nothing: str) -> None:
-    assert decode(nothing) == {}
+    assert decode(nothing) == ({}, [])
 
 
 UNREADABLE = [
@@ -153,7 +153,7 @@ def test_null_is_passed_over_as_go_does(raw: object, value: object) -> None:
 def test_half_a_surrogate_pair_becomes_the_replacement_character_as_in_go() -> None:
     labels = '{"matchLabels": {"\\ud800": "a\\udc00b"}}'
     raw = f'[{{"labelSelector": {labels}, "topologyKey": "\\ud83d\\ude00\\u00e9"}}]'
-    (pod_term,) = decode(f'{{"podAffinity": {{"{REQUIRED}": {raw}}}}}')[POD].value[REQUIRED]
+    (pod_term,) = decode(f'{{"podAffinity": {{"{REQUIRED}": {raw}}}}}')[0][POD].value[REQUIRED]
     assert pod_term == {"labelSelector": {"matchLabels": {"�": "a�b"}}, "topologyKey": "😀é"}
 
 
@@ -228,13 +228,13 @@ def test_a_value_of_the_wrong_type_spoils_its_section_only(
     name: str, raw: object, why: str
 ) -> None:
     other = POD if name == NODE else NODE
-    found = decode(text({name: raw, other: {}}))
+    found, _ = decode(text({name: raw, other: {}}))
     assert (found[name].why, found[name].value) == (why, {})
     assert (found[other].why, found[other].value) == ("", {})
 
 
 def test_unknown_members_are_passed_over_and_noted() -> None:
-    found = decode(
+    found, unknown = decode(
         text(
             {
                 NODE: {REQUIRED: {"nodeSelectorTerms": [{**term(A), "matchFields": []}]}},
@@ -247,12 +247,13 @@ def test_unknown_members_are_passed_over_and_noted() -> None:
     assert found[NODE].notes == [f"nodeAffinity.{REQUIRED}.nodeSelectorTerms has no 'matchFields'"]
     assert found[POD].notes == [f"podAffinity has no {'x' * 40!r}"]
     assert not found[NODE].left
+    assert unknown == ["extra"]
 
 
 @pytest.mark.parametrize("spelling", [affinity.NEVER_SHIPPED, affinity.NEVER_SHIPPED.upper()])
 @pytest.mark.parametrize("name", affinity.SECTIONS)
 def test_what_was_never_implemented_stays_behind(name: str, spelling: str) -> None:
-    section = decode(text({name: {spelling: 1}}))[name]
+    section = decode(text({name: {spelling: 1}}))[0][name]
     assert section.left
     assert section.notes == [f"{name}.{affinity.NEVER_SHIPPED} was never implemented"]
     assert (section.value, section.why) == ({}, "")
@@ -260,14 +261,13 @@ def test_what_was_never_implemented_stays_behind(name: str, spelling: str) -> No
 
 def test_depth_in_what_is_passed_over_does_no_harm() -> None:
     deep = "[" * 300 + "]" * 300
-    section = decode(f'{{"nodeAffinity": {{"extra": {deep}}}}}')[NODE]
+    section = decode(f'{{"nodeAffinity": {{"extra": {deep}}}}}')[0][NODE]
     assert (section.value, section.why) == ({}, "")
 
 
 def test_sections_that_no_scheduler_read_are_named() -> None:
     raw = text({"nodeAffinty": {}, "NODEAFFINITY": None, "podAntiAffinity": {}, "x": None})
-    assert affinity.unknown_sections(raw) == ["nodeAffinty", "x"]
-    assert affinity.unknown_sections("null") == []
+    assert decode(raw)[1] == ["nodeAffinty", "x"]
 
 
 # --------------------------------------------------------------------------- today's words

@@ -54,9 +54,9 @@ class Outcome:
 _NOTHING = Outcome("")
 
 
-def judged(findings: Sequence[Finding], cx: Context) -> Outcome:
-    """The outcome for these findings, without a patch."""
-    if not findings:
+def judged(findings: Sequence[Finding], cx: Context, patch: bytes = b"") -> Outcome:
+    """The outcome for these findings, with a patch that has been tried."""
+    if not (findings or patch):
         return _NOTHING
     contact, policy = cx.settings.messages.help, cx.settings.policy
 
@@ -65,8 +65,9 @@ def judged(findings: Sequence[Finding], cx: Context) -> Outcome:
 
     denials = response.denials_of(findings, allows_exception, contact)
     return Outcome(
-        "denied" if denials else _word(findings),
+        "denied" if denials else "patched" if patch else _word(findings),
         sorted({found.code for found in findings}),
+        patch,
         warnings=response.warnings_of(findings, contact),
         audit=response.audit_of(findings),
         decisions=tuple(dict.fromkeys(decisions_of(findings))),
@@ -96,9 +97,9 @@ def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool
     A denial becomes a manual finding there.
     """
     refused = workloads.refusal(made.foretold)
-    outcome = judged([_as_repair(each, refused) for each in made.findings], cx)
+    findings = [_as_repair(each, refused) for each in made.findings]
     if not made.patch:
-        return outcome
+        return judged(findings, cx)
     patch, fault, level = _tried(
         review, made.patch + _note(review, made, cx), of_any_size=of_any_size
     )
@@ -106,8 +107,8 @@ def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool
         text = f"this object was admitted without repair: {fault}; repair its manifest"
         told = {"level": level, "error": fault}
         warnings = [response.warning(response.US, text)]
-        return Outcome("refused", outcome.codes, warnings=warnings, fault=told)
-    return replace(outcome, word="patched", patch=patch)
+        return Outcome("refused", judged(findings, cx).codes, warnings=warnings, fault=told)
+    return judged(findings, cx, patch)
 
 
 def _as_repair(found: Finding, refused: str) -> Finding:

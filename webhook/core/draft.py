@@ -125,8 +125,8 @@ class Draft:
             return []
         touched = [known for known in self._touched.values() if known is not None]
         touched.sort(key=lambda known: len(known.at), reverse=True)
-        places = {id(known.now): known.places(by_name=by_name) for known in touched}
-        return [known for known in touched if self._is_there(known, places)]
+        places: dict[int, Mapping[Token, Token]] = {}  # by id(), of those that hold another
+        return [each for each in touched if self._is_there(each, places, by_name=by_name)]
 
     def _is_as_it_was(self, was: Any, now: Any) -> bool:
         """True if `now` equals `was` before the first edit (edits may have changed it)."""
@@ -221,13 +221,17 @@ class Draft:
             here = here[token]
         return Path(was)
 
-    def _is_there(self, known: Touched, places: Mapping[int, Mapping[Token, Token]]) -> bool:
+    def _is_there(
+        self, known: Touched, places: dict[int, Mapping[Token, Token]], *, by_name: bool
+    ) -> bool:
         """False if an edit removed or replaced the container of this value."""
         here: Any = self.object
         for token in known.at:
             holder = self._touched.get(id(here))
             place: Token | None = token
             if holder is not None:
+                if id(here) not in places:
+                    places[id(here)] = holder.places(by_name=by_name)
                 place = places[id(here)].get(token)
                 if place is None or holder.origin(place) != token:
                     return False

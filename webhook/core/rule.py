@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RENAMES_AMOUNTS, TRANSLATES_LABELS = "GPU101", "GPU105"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Context:
     """What a rule gets besides the object: settings, inventory, and facts about the object."""
 
@@ -63,6 +63,18 @@ class Context:
     # A part (values, a patch) that is merged over others: 0 and null in it remove their amount.
     is_merged: bool = False
     unsafe: bool = False  # unsafe edits of all rules are allowed
+
+    def of_stuck(
+        self, legacy: frozenset[Path], repairing: frozenset[str], written: Pod | None
+    ) -> Context:
+        """The same for a pod that can never run without a repair.
+
+        A copy of the members: each legacy pod needs one, and `replace` takes ten times as long.
+        """
+        cx = object.__new__(Context)
+        facts = {"stuck": True, "legacy": legacy, "repairing": repairing, "written": written}
+        cx.__dict__.update(self.__dict__, **facts)
+        return cx
 
     def wants_unsafe(self, code: str) -> bool:
         """Whether unsafe edits of this rule are allowed in the manifest."""

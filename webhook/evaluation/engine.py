@@ -88,7 +88,7 @@ def _as_it_came(pod: Pod, cx: Context, asked: Iterable[tuple[Rule, Mode]]) -> Co
     legacy = frozenset([container.at for container, _ in counted(pod, cx)])
     repairing = frozenset([rule.CODE for rule, mode in asked if mode is Mode.ENFORCE])
     written = placement_of(pod) if cx.makes_daemons else None
-    return replace(cx, stuck=True, legacy=legacy, repairing=repairing, written=written)
+    return cx.of_stuck(legacy, repairing, written)
 
 
 def run_on_object(

@@ -8,7 +8,6 @@ rejects what passes them.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -68,35 +67,30 @@ class Section:
     left_out: str = ""
 
 
-def decode(text: object) -> dict[str, Section]:
-    """The sections of an affinity annotation; raises Mistake if the whole text is unreadable.
+def decode(text: object) -> tuple[dict[str, Section], list[str]]:
+    """The sections of an affinity annotation, and its other members, which no scheduler read.
 
-    An empty text and `null` mean no affinity.
+    Raises Mistake if the whole text is unreadable. An empty text and `null` mean no affinity.
     """
     if not isinstance(text, str):
         raise Mistake("it is not a string")
-    if not text:
-        return {}
-    value = go_json.loads(text)
+    value = go_json.loads(text) if text else None
     if value is None:
-        return {}
+        return {}, []
     if not isinstance(value, dict):
         raise Mistake("it is not a JSON object")
     sections: dict[str, Section] = {}
+    unknown: list[str] = []
     names = {name.lower(): name for name in SECTIONS}
     for key, raw in value.items():
         name = names.get(key.lower())
         if name in sections:
             raise Mistake(f"{name} occurs twice")
-        if name is not None and raw is not None:
+        if name is None:
+            unknown.append(key)
+        elif raw is not None:
             sections[name] = _section(raw, name)
-    return sections
-
-
-def unknown_sections(text: str) -> list[str]:
-    """Top-level members that no scheduler read."""
-    known = {name.lower() for name in SECTIONS}
-    return [key for key in json.loads(text) or {} if key.lower() not in known]
+    return sections, unknown
 
 
 def _section(raw: object, name: str) -> Section:

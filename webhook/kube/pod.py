@@ -106,7 +106,7 @@ class Container:
         self.sections = {"limits": self.limits, "requests": self.requests}
 
     def section_at(self, name: str) -> Path:
-        return self.at / "resources" / name
+        return Path((*self.at, "resources", name))
 
     def volume_mounts(self) -> list[tuple[int, Raw]]:
         return as_items(self.raw.get("volumeMounts"))

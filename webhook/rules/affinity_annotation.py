@@ -83,7 +83,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     try:
         # null is what a chart writes to erase an old value on upgrade
-        sections = {} if text is None else affinity.decode(text)
+        sections, unknown = ({}, []) if text is None else affinity.decode(text)
     except go_json.Mistake as mistake:
         message = (
             f"the affinity annotation is not converted: {mistake}; write spec.affinity, or delete "
@@ -91,7 +91,6 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         )
         yield choice(CODE, at, message)
         return
-    unknown = affinity.unknown_sections(text) if text else []
     for name in _few([repr(name[:40]) for name in unknown], "members"):
         message = f"no scheduler read {name} of the affinity annotation: delete it"
         yield Finding(CODE, at, message)

@@ -111,18 +111,22 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fate]]:
     """The host paths that may be a driver's: position and name of the volume, path and fate."""
-    manages = any(manages_driver(str(each.raw.get("image", ""))) for each in pod.containers)
     for position, volume in pod.volumes():
         path = as_map(volume.get("hostPath")).get("path")
         if not isinstance(path, str):
             continue
         fate = _fate(clean(path), cx.settings.drivers)
-        if manages and fate is not _Fate.GOES:
+        if fate is not _Fate.GOES and pod.once(_manages):
             continue
         if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
             continue
         name = volume.get("name")
         yield position, name if isinstance(name, str) else None, path, fate
+
+
+def _manages(pod: Pod) -> bool:
+    """Whether the pod brings the driver to nodes."""
+    return any(manages_driver(str(each.raw.get("image", ""))) for each in pod.containers)
 
 
 _OLD = "the host path {} looks like an old driver's and is left as it is"

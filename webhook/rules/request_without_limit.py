@@ -32,7 +32,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     today = cx.settings.gpu_resource
     # Where this rule only warns or counts, GPU101 has left the legacy name.
     left = () if CODE in cx.repairing else cx.settings.legacy_resources
-    for container in pod.containers:
+    for container in pod.containers if cx.legacy else ():
         name = next((each for each in (today, *left) if each in container.requests), None)
         there = {today, name} & container.limits.keys()
         if container.at not in cx.legacy or name is None or there:
