@@ -15,6 +15,7 @@ from webhook.cli.progress import progress
 from webhook.cli.workers import Judged, judge
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, Plan, Report
+from webhook.files.source import TEMPLATES
 from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ def _migrated(
 
     No file is written before all are read: those of a chart or a kustomization decide together.
     """
-    found: Iterable[Judged] = file_command.judged(args, asked, show_progress, seen)
+    found = _tried([*file_command.judged(args, asked, show_progress, seen)], args, asked)
     if args.write or args.verify:
-        found = _allowed(list(found), args, asked)
+        found = _allowed(found, args, asked)
     for result, source in found:
         if args.write and source is not None and result.new_text is not None:
             yield _written(result, source, args, written)
@@ -69,15 +70,43 @@ def _migrated(
             yield result
 
 
-def _allowed(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judged]:
-    """The results, without the new texts that must not be written."""
-    from webhook.projects import together
+def _tried(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judged]:
+    """The results, without edits of templates that are wrong with some stand-ins."""
+    changed = _changed(found)
+    if not any(result.kind in TEMPLATES for result, _ in changed.values()):
+        return found
+    from webhook.verifying import trial
 
-    changed = {
+    is_stdin = STDIN in file_command.arguments(args)[0]
+    held = trial.held(changed, asked, _migrated_text if is_stdin else _migrated_file)
+    return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
+
+
+def _migrated_text(source: Source, plan: Plan) -> FileResult:
+    from webhook.formats.migrate import migrate_text
+
+    return migrate_text(source, plan)
+
+
+def _migrated_file(source: Source, plan: Plan) -> FileResult:
+    from webhook.projects import kustomizations
+
+    return kustomizations.migrated(source.path, source, plan)
+
+
+def _changed(found: Iterable[Judged]) -> dict[str, tuple[FileResult, Source]]:
+    return {
         each.result.path: (each.result, each.source)
         for each in found
         if each.source is not None and each.result.new_text is not None
     }
+
+
+def _allowed(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judged]:
+    """The results, without the new texts that must not be written."""
+    from webhook.projects import together
+
+    changed = _changed(found)
     reasons: dict[str, str] = {}
     if args.write and not args.force:
         reasons = _not_to_undo({path: source.raw for path, (_, source) in changed.items()})
@@ -150,8 +179,8 @@ def _filter(args: SimpleNamespace, asked: Plan) -> int:
         raise InputError("- must be the only file: its new text goes to stdout")
     if args.write:
         raise InputError("- cannot be written: leave out --write; the new text goes to stdout")
-    judged = judge(STDIN, asked)
-    result, source = _allowed([judged], args, asked)[0] if args.verify else judged
+    judged = _tried([judge(STDIN, asked)], args, asked)
+    result, source = (_allowed(judged, args, asked) if args.verify else judged)[0]
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((file_command.done(result) if as_text else result,), files=1)
     marked = {result.path} if source is not None and source.bom else set()

@@ -27,6 +27,7 @@ OBJECT = "object"  # the kind for an object from the API server; no file has it
 _JSON = {".json"}
 _YAML = {".yaml", ".yml"}
 _MARKDOWN = {".md", ".markdown", ".mdx", ".mkd"}
+TEMPLATES = ("helm", "jinja")  # kinds of files
 _JINJA = {".j2", ".jinja", ".jinja2"}
 # Templates of anything, and names of which the ending before them counts: `x.yaml.old`.
 _TEMPLATES = {".template", ".tmpl", ".tpl", ".gotmpl"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.files.source import OBJECT, Source
+from webhook.files.source import OBJECT, TEMPLATES, Source
 from webhook.formats import legacy_pods
 from webhook.formats.opt_outs import LEFT_ALONE
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Format = Callable[[Source, Plan], FileResult]
 
 # Kinds of files whose parts belong to one pod. Two blocks of a guide are two pods.
-_OF_PODS = ("yaml", "json", "helm", "jinja", OBJECT)
+_OF_PODS = ("yaml", "json", *TEMPLATES, OBJECT)
 
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:
@@ -49,7 +49,7 @@ def _format(source: Source, plan: Plan) -> Format:
         from webhook.formats.manifest import migrate
 
         return migrate
-    if source.kind in {"helm", "jinja"}:
+    if source.kind in TEMPLATES:
         from webhook.formats.templated import migrate
     elif source.kind == "markdown":
         from webhook.formats.markdown import migrate

@@ -1,0 +1,120 @@
+"""Fills in a template: values of its conditions and texts of its actions in, the rendered text out.
+
+This is what Helm or Jinja would render if each action produced the given text: nothing of a
+template is computed. Blanks go as in Helm (`{{-`), and as in Ansible, where a block makes no line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, pairwise
+from typing import TYPE_CHECKING
+
+from webhook.templates.actions import LOOPS, Action, Arm, Block, Kind, Template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    # The loops around a condition and of it, by their numbers in the text, and the condition.
+    Condition = tuple[tuple[int, ...], int | None, str]
+
+_SCOPE = re.compile(r"(?:#[0-9]+ )?(?:[0-9]+:)*")  # of Arm.atom: places, which edits move
+_TRIMS_BEFORE, _TRIMS_AFTER = ("{{-", "{%-", "{#-"), ("-}}", "-%}", "-#}")
+_LINE_BEFORE, _LINE_AFTER = re.compile(r"(?<![^\n])[ \t]+\Z"), re.compile(r"\A\r?\n")
+
+
+@dataclass(eq=False)
+class Form:
+    """A template that can be filled in. Conditions and actions are named as in an edited text."""
+
+    template: Template
+
+    @cached_property
+    def conditions(self) -> dict[int, Condition]:
+        """The conditions of the branches, by id() of the branch."""
+        return dict(_conditions(self.template.blocks, (), count()))
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        """The different actions that write text."""
+        return list(dict.fromkeys(self._raw(each) for each in self._written))
+
+    def filled(self, chosen: Mapping[Condition, int], text_of: Callable[[str, int], str]) -> str:
+        """The text if conditions have these values, and loops as many turns; else 1.
+
+        `text_of` returns what an action writes at a column.
+        """
+        self._chosen, self._text_of = chosen, text_of
+        return "".join(self._parts(0, len(self.template.text), self.template.blocks))
+
+    @property
+    def _written(self) -> Iterator[Action]:
+        return (each for each in self.template.actions if each.kind is Kind.WRITES)
+
+    def _raw(self, action: Action) -> str:
+        return self.template.text[action.start : action.end]
+
+    @cached_property
+    def _between(self) -> dict[int, str]:
+        """The text up to the next action, by its begin, without the blanks that actions trim."""
+        text = self.template.text
+        found = {}
+        ends = Action(0, 0, Kind.COMMENT), Action(len(text), len(text), Kind.COMMENT)
+        for one, other in pairwise((ends[0], *self.template.actions, ends[1])):
+            part, before, after = text[one.end : other.start], self._raw(one), self._raw(other)
+            if before.endswith(_TRIMS_AFTER):
+                part = part.lstrip()
+            elif _makes_no_line(before, one):
+                part = _LINE_AFTER.sub("", part)
+            if after.startswith(_TRIMS_BEFORE):
+                part = part.rstrip()
+            elif _makes_no_line(after, other):
+                part = _LINE_BEFORE.sub("", part)
+            found[one.end] = part
+        return found
+
+    def _parts(self, start: int, end: int, blocks: list[Block]) -> Iterator[str]:
+        inside = {each.start: each for each in blocks}
+        yield self._between.get(start, "")
+        for action in self.template.actions_in(start, end):
+            if action.start < start:
+                continue
+            if block := inside.get(action.start):
+                arm, times = self._chosen_arm(block)
+                for _ in range(times):
+                    yield from self._parts(arm.start, arm.end, arm.inner)
+                start = block.end
+            else:
+                if action.kind is Kind.WRITES:
+                    yield self._text_of(self._raw(action), action.start)
+                start = action.end
+            yield self._between.get(start, "")
+
+    def _chosen_arm(self, block: Block) -> tuple[Arm, int]:
+        for arm in block.arms:
+            condition = self.conditions.get(id(arm))
+            times = 1 if condition is None else self._chosen.get(condition, 1)
+            if condition is not None and not arm.wanted:
+                times = int(not times)
+            if times:
+                return arm, times
+        return block.arms[0], 0
+
+
+def _makes_no_line(raw: str, action: Action) -> bool:
+    return action.kind is not Kind.WRITES and raw.startswith(("{%", "{#"))
+
+
+def _conditions(
+    blocks: list[Block], loops: tuple[int, ...], numbers: Iterator[int]
+) -> Iterator[tuple[int, Condition]]:
+    for block in blocks:
+        number = next(numbers)
+        inner = (*loops, number) if block.word in LOOPS else loops
+        for arm in block.arms:
+            if arm.atom:
+                own = number if block.word in LOOPS else None
+                yield id(arm), (loops, own, _SCOPE.sub("", arm.atom, count=1))
+            yield from _conditions(arm.inner, inner, numbers)
