@@ -212,6 +212,8 @@ def everything() -> Report:
             ),
         ),
         files=120,
+        repository="training",
+        time=1795432980,
     )
 
 

@@ -7,6 +7,7 @@ are kept where GPU_WEBHOOK_SCREENSHOTS says.
 from __future__ import annotations
 
 import os
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-WIDE, NARROW = (1280, 900), (420, 900)
+WIDE, NARROW, PHONE = (1280, 900), (420, 900), (390, 900)
+
+AXE = (files("axe_core_python") / "axe.min.js").read_text()
+VIOLATIONS = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
 
 VISIBLE = (
     "[...document.querySelectorAll('.finding')].filter(e => e.checkVisibility()"
@@ -218,6 +222,66 @@ def test_every_text_can_be_read(show: Callable[..., Page], view: str, *, dark: b
     page.press(view)
     page.press("e")
     assert page.run(CONTRASTS) == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "390 px"])
+@pytest.mark.parametrize("view", ["f", "r"], ids=["by folder", "by rule"])
+def test_axe_finds_no_violation(
+    show: Callable[..., Page], view: str, size: tuple[int, int], *, dark: bool
+) -> None:
+    page = show(report_samples.everything(), dark=dark, size=size)
+    page.press(view)
+    page.press("e")
+    page.run(f"{AXE}; 0")
+    assert page.run(VIOLATIONS) == []
+    assert page.run("[...document.querySelectorAll('th')].filter(e => !e.textContent).length") == 0
+
+
+def test_it_opens_with_what_needs_manual_work(show: Callable[..., Page]) -> None:
+    page = show(report_samples.everything())
+    order = "[...document.querySelectorAll('.file')].map(e => e.dataset.path)"
+    *first, third, fourth, _, _ = page.run(order)
+    assert first == ["charts/train/templates/job.yaml", "deploy/trainer.yaml"]
+    assert {third, fourth} == {"bad/broken.yaml", "bad/half read.yaml"}
+    opened = "[...document.querySelectorAll('.finding.manual')].map(e => e.open)"
+    assert page.run(opened) == [True, True]
+    assert page.run("document.querySelector('.finding.fixable').open") is False
+    assert page.run("document.querySelector('.summary').textContent") == (
+        "training · 2026-11-23 11:23 UTC"
+    )
+
+
+def test_the_command_for_a_file_can_be_copied(show: Callable[..., Page]) -> None:
+    page = show(report_samples.everything())
+    commands = page.run("[...document.querySelectorAll('.command code')].map(e => e.textContent)")
+    assert commands == [
+        "gpu-webhook migrate --write charts/train/templates/job.yaml",
+        "gpu-webhook migrate --write deploy/trainer.yaml",
+    ]
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
+    page.click(".command button")
+    page.becomes("document.querySelector('.command button').textContent", "Copied")
+    assert page.run("window.copied") == commands[0]
+    page.run("navigator.clipboard.writeText = async () => { throw new Error(); }; 0")
+    page.click("[data-path$='trainer.yaml'] .command button")
+    page.becomes("getSelection().toString()", commands[1])
+
+
+def test_below_700_px_the_new_line_is_below_the_old_one(show: Callable[..., Page]) -> None:
+    page = show(report_samples.everything(), size=PHONE)
+    page.press("e")
+    sides = page.run(
+        "(([a, b]) => [a.bottom <= b.top, Math.abs(a.left - b.left) < 1])"
+        "(['removed', 'added'].map(name => document.querySelector("
+        "`[data-path$='trainer.yaml'] .changes td.${name}`).getBoundingClientRect()))"
+    )
+    assert sides == [True, True]
+    same = "[...document.querySelectorAll('.changes tr')].map(e => e.querySelectorAll('td.same'))"
+    assert page.run(
+        f"{same}.filter(e => e.length).map(e => [...e].filter(d => d.checkVisibility()).length)"
+        ".every(n => n === 1)"
+    )
 
 
 def test_before_and_after_are_side_by_side(show: Callable[..., Page]) -> None:

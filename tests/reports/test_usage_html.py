@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.reports.browser import Page, started
-from tests.reports.test_html import BACKGROUND, CONTRASTS, DARK, LIGHT, NARROW, WIDE
+from tests.reports.test_html import (
+    AXE,
+    BACKGROUND,
+    CONTRASTS,
+    DARK,
+    LIGHT,
+    NARROW,
+    VIOLATIONS,
+    WIDE,
+)
 from tests.reports.usage_samples import EMPTY, LEFT, SAFE
 from webhook.reports.usage import html
 
@@ -22,8 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-_AXE = (files("axe_core_python") / "axe.min.js").read_text()
-_VIOLATIONS = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
 PAGES = {"left": LEFT, "unknown": EMPTY, "safe": SAFE}
 
 
@@ -56,8 +62,8 @@ def test_each_page_can_be_read_and_asks_the_network_for_nothing(
     assert picture.read_bytes().startswith(b"\x89PNG")
     page.call("Page.setBypassCSP", enabled=True)  # of the page that is opened next
     page.open(file.as_uri())
-    page.run(f"{_AXE}; 0")
-    assert page.run(_VIOLATIONS) == []
+    page.run(f"{AXE}; 0")
+    assert page.run(VIOLATIONS) == []
 
 
 def test_a_wide_table_is_scrolled_with_keys(browser: Browser, tmp_path: Path) -> None:

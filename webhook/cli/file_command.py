@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -143,7 +144,8 @@ def done(result: FileResult) -> FileResult:
 
 def report(found: Iterable[FileResult], seen: Seen) -> Report:
     """All results, in the order of paths."""
-    return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
+    results = tuple(sorted(found, key=lambda each: each.path))
+    return Report(results, seen.files + seen.stdin, _root().name, time.time())
 
 
 def warn_of_the_rest(found: Report, seen: Seen) -> None:
@@ -268,9 +270,13 @@ def _as(form: str, found: Report) -> str:
 
 def of_repository(found: Report) -> Report:
     """The same results with paths from the root of the repository."""
-    here = Path.cwd()
-    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    root = _root()
     return replace(found, results=tuple(_rooted(each, root) for each in found.results))
+
+
+def _root() -> Path:
+    here = Path.cwd()
+    return next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
 
 
 def _rooted(result: FileResult, root: Path) -> FileResult:

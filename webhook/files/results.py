@@ -113,8 +113,9 @@ class Report:
     """All files with findings or errors, and the number of files that were checked."""
 
     results: tuple[FileResult, ...]
-    root: str = "."  # paths are relative to it
     files: int = 0
+    repository: str = ""  # the name of its folder; empty if the results are of no files
+    time: float = 0  # of the run
 
     @property
     def located(self) -> list[Located]:

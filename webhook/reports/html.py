@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as html_text
 import re
+import shlex
 from collections import defaultdict
 from difflib import SequenceMatcher
 from itertools import count
@@ -17,9 +18,10 @@ from webhook.files.results import FileResult, Located, Report, Skipped, Status
 from webhook.reports.excerpt import ChangedLines, Excerpt, Lines, shortened
 from webhook.reports.frame import escaped as _text
 from webhook.reports.frame import framed, part
+from webhook.reports.printing import date
 from webhook.reports.rules import Manual, manuals
 from webhook.reports.text import WORDS, shown, summary, words
-from webhook.reports.visible import sentence
+from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,6 +43,7 @@ def html(report: Report) -> str:
     title = _text(said[:1].upper() + said[1:])
     page = Template(part("report.html")).substitute(
         summary=title,
+        about=_text(f"{report.repository} · {date(report.time)}") if report.repository else "",
         version=_text(__version__),
         filters="".join(_filters(report)),
         folders=body,
@@ -71,25 +74,27 @@ class _Folders:
 
     def __init__(self, report: Report) -> None:
         self._folders: dict[str, list[FileResult]] = defaultdict(list)
-        for result in report.results:
+        for result in sorted(report.results, key=_urgency):
             self._folders[dirname(result.path) or "."].append(result)
         self._open = len(report.results) <= _FEW
+        self._are_files = bool(report.repository)
         self._numbers = count(1)
         self.anchors: list[tuple[str, FileResult, Located]] = []
 
     def list(self) -> str:
+        """Those with manual work come first, as everywhere on the page."""
         return "".join(
             f'<li><button type="button" data-folder="{_text(folder)}">'
             f"<span>{_text(folder)}</span> "
             f"<b>{sum(each.remarks for each in inside):,}</b></button></li>"
-            for folder, inside in sorted(self._folders.items())
+            for folder, inside in self._folders.items()
         )
 
     def html(self) -> str:
         return "".join(
             f'<section class="folder" data-folder="{_text(folder)}"><h2>{_text(folder)}</h2>'
             f"{''.join(map(self._file, inside))}</section>"
-            for folder, inside in sorted(self._folders.items())
+            for folder, inside in self._folders.items()
         )
 
     def _file(self, result: FileResult) -> str:
@@ -103,7 +108,7 @@ class _Folders:
             f"{_unread(result)}"
             f"{''.join(self._finding(result, each, lines) for each in result.located)}"
             f"{''.join(_skipped(each, lines) for each in result.skipped)}"
-            f"{self._changes(result)}</details>"
+            f"{_command(result) if self._are_files else ''}{self._changes(result)}</details>"
         )
 
     def _finding(self, result: FileResult, located: Located, lines: Lines) -> str:
@@ -117,7 +122,7 @@ class _Folders:
         )
         return (
             f'<details class="finding {located.status}" id="{anchor}" '
-            f'data-status="{located.status}"><summary>'
+            f'data-status="{located.status}"{" open" * (located.status is Status.MANUAL)}><summary>'
             f'<span class="badge">{WORDS[located.status]}</span> '
             f'<span class="code">{_text(located.code)}</span> '
             f'<span class="at">{at.line}:{at.column}</span> '
@@ -140,6 +145,22 @@ class _Folders:
             f'<th colspan="2" scope="colgroup">after</th></tr></thead><tbody>{rows}</tbody></table>'
             "</details>"
         )
+
+
+def _urgency(result: FileResult) -> int:
+    """What needs manual work comes first, then what was not read."""
+    if any(each.status is Status.MANUAL for each in result.located):
+        return 0
+    return 1 if result.error or result.skipped else 2
+
+
+def _command(result: FileResult) -> str:
+    """What fixes the file, to be copied; nothing if its name cannot be shown as it is."""
+    fixes = any(each.status is Status.FIXABLE for each in result.located)
+    if not fixes or visible(result.path) != result.path:
+        return ""
+    words = f"gpu-webhook migrate --write {shlex.quote(result.path)}"
+    return f'<p class="command"><code>{_text(words)}</code> <button type="button">Copy</button></p>'
 
 
 def _unread(result: FileResult) -> str:
@@ -208,9 +229,9 @@ def _bare(line: Line | None) -> str:
 
 def _cells(line: Line | None, code: str, what: str, number: int) -> str:
     if line is None:
-        return '<th></th><td class="none"></td>'
-    kind = f' class="{what}"' if line.sign != " " else ""
-    return f"<th{kind}>{number}</th><td{kind}>{code}</td>"
+        return '<td class="none"></td><td class="none"></td>'
+    kind = what if line.sign != " " else "same"
+    return f'<th class="{kind}" scope="row">{number}</th><td class="{kind}">{code}</td>'
 
 
 def _compared(old: str, new: str) -> tuple[str, str]:

@@ -170,6 +170,17 @@
       state.folder = button.dataset.folder;
       show();
     });
+  one("#folders").addEventListener("click", async (event) => {
+    const button = event.target.closest(".command button");
+    if (!button) return;
+    const code = button.previousElementSibling;
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code); // no clipboard: Ctrl-C copies it
+    }
+  });
   one("#rules").addEventListener("click", (event) => {
     const link = event.target.closest("a");
     if (!link) return;
