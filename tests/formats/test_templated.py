@@ -289,21 +289,46 @@ BELOW_A_KEY = {
     "of the pod": "  volumes:\n{{ toYaml .Values.volumes | indent 4 }}\n",
     "in a block scalar": '    args:\n    - |\n{{ "a" | indent 6 }}\n',
     "in a block scalar with a remark": '    args:\n    - |-  # text\n{{ "a" | indent 6 }}\n',
-    "below a comment": "    env:\n# c\n{{ toYaml .Values.env | indent 4 }}\n",
     "that trims": "    env:\n{{- toYaml .Values.env | nindent 4 }}\n",
     "without a line end": "    env:\n{{ toYaml .Values.env | indent 4 }}",
     "in an item": "    args:\n    -\n{{ toYaml .Values.x | indent 6 }}\n",
     "of a quoted key": '    "env":\n{{ toYaml .Values.env | indent 4 }}\n',
+    "before another": "    env:\n{{ toYaml .a | indent 4 }}\n\n{{- toYaml .b | nindent 4 }}\n",
+    "before a condition": (
+        "    env:\n{{ toYaml .a | indent 4 }}\n{{- if .b }}\n    - {name: b}\n{{- end }}\n"
+    ),
 }
+UNTOLERATED = pod(f"{OLD}: 1\n").replace(
+    "  tolerations:\n  - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}\n", ""
+)
+TOLERATION = (
+    "  tolerations:\n  - key: nvidia.com/gpu\n    operator: Exists\n    effect: NoSchedule\n"
+)
 
 
 @pytest.mark.parametrize("tail", BELOW_A_KEY.values(), ids=BELOW_A_KEY)
-def test_nothing_is_put_between_a_key_and_the_action_that_writes_its_value(tail: str) -> None:
-    text = pod(f"{OLD}: 1\n").replace(
-        "  tolerations:\n  - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}\n", ""
-    )
-    result = migrated(text + tail)
-    assert result.new_text == text.replace(OLD, NEW) + tail
+def test_what_is_added_goes_behind_an_action_that_indents_all_its_lines_deeper(tail: str) -> None:
+    text = UNTOLERATED.replace(OLD, NEW) + tail
+    added = TOLERATION if tail.endswith("\n") else f"\n{TOLERATION}".removesuffix("\n")
+    assert migrated(UNTOLERATED + tail).new_text == text + added
+
+
+MAY_BELONG_ABOVE = {
+    "below a comment": "    env:\n# c\n{{ toYaml .Values.env | indent 4 }}\n",
+    "without an indent": '    env:\n{{ include "env" . }}\n',
+    "with an indent that is trimmed": "    env:\n{{ toYaml .Values.env | indent 4 | trim }}\n",
+    "with an indent of another text": "    env:\n{{ toYaml (indent 4 .Values.env) }}\n",
+    "in Jinja's words, which leave the first line": "    env:\n{{ env | indent(4) }}\n",
+    "that takes away its line end": "    env:\n{{ toYaml .Values.env | indent 4 -}}\n",
+    "behind one that indents": '    env:\n{{ toYaml .a | indent 4 }}\n{{ include "env" . }}\n',
+    "no deeper than what is added": "  volumes:\n{{ toYaml .Values.volumes | indent 2 }}\n",
+}
+
+
+@pytest.mark.parametrize("tail", MAY_BELONG_ABOVE.values(), ids=MAY_BELONG_ABOVE)
+def test_nothing_is_put_between_a_key_and_an_action_that_may_write_its_value(tail: str) -> None:
+    result = migrated(UNTOLERATED + tail)
+    assert result.new_text == UNTOLERATED.replace(OLD, NEW) + tail
     held = [each.status for each in result.located if each.code == "GPU201"]
     assert held == [Status.NOTICE]
 

@@ -155,7 +155,7 @@ class Holding:
             if _is_trimmed(self.ways.template.text, each):
                 return "the template takes away the line end before it"
             if _is_torn(self.ways.template, each):
-                return "text that follows in a condition would no longer belong to it"
+                return "the lines after it may belong to the text before it"
             touched = self.ways.template.actions_in(each.start, each.end)
             if touched and not (amounts and all(a.kind is Kind.WRITES for a in touched)):
                 return "it would remove template actions"
@@ -341,12 +341,12 @@ _OPEN = re.compile(r"(?:^|[\s\"'\w}])(?:[:-]|[:-][ \t]+[|>][-+\d]*)[ \t]*(?:#.*)
 
 
 def _is_open(text: str, end: int) -> bool:
-    """Whether the last line with content has its value on the lines below it."""
+    """Whether the value of the last line with content, or what an action wrote, may go on below."""
     while end > 0:
         start = style.line_start(text, end)
         line = text[start:end]
         if _says_something(line):
-            return _OPEN.search(line.rstrip()) is not None
+            return _OPEN.search(line.rstrip()) is not None or not line.strip(" @")
         end = start - 1
     return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from webhook.core.edits import Append, Edit, Remove, place_of
 from webhook.formats.file_objects import cause_of
 from webhook.kube.pointer import Path
+from webhook.templates.actions import Kind
 from webhook.yamlpatch import style
 from webhook.yamlpatch.nodes import List, Map, entries
 from webhook.yamlpatch.places import Replacement
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
 
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
-    from webhook.templates.actions import Arm, Block, Template
+    from webhook.templates.actions import Arm, Template
     from webhook.templates.open_places import OpenPlaces
     from webhook.yamlpatch.documents import Document
 
 _LINE_ENDS = ("\n", "\r\n")
+_BLANKS = re.compile(r"\s*")
+# The last function of an action of Helm. Jinja's, and one before others, may not indent all lines.
+_INDENTS = re.compile(r"\|\s*n?indent\s+(?P<by>[0-9]{1,4})\s*-?\}\}$")
 
 
 @dataclass(slots=True)
@@ -159,26 +164,41 @@ def _out(
             break
         end = style.line_end(text, block.end)
         at = end if behind else style.next_line(text, end)
-    while block := _going_on(template, at, added):
-        end = style.line_end(text, block.end)
+    while (last := _going_on(template, at, added)) is not None:
+        end = style.line_end(text, last)
         at = end if behind else style.next_line(text, end)
     made.moves[added.start] = at
     return _moved(text, added, at)
 
 
-def _going_on(template: Template, at: int, added: Replacement) -> Block | None:
-    """The block directly after this place, if all its lines belong to the text before it."""
+def _going_on(template: Template, at: int, added: Replacement) -> int | None:
+    """The end of the block or action directly after this place, if it belongs to the text before.
+
+    Of a block, each line must belong there; an action must indent all lines that it writes.
+    """
+    text, first = template.text, added.text.strip("\r\n")
+    start = _end_of_blanks(text, at)
     arms = template.arms_around(at, at)
     blocks = arms[-1].inner if arms else template.blocks
-    block = next((each for each in blocks if each.start >= at), None)
-    if block is None or template.text[at : block.start].strip():
-        return None
-    shown = template.shown[block.start : style.line_end(template.text, block.end)]
-    lines = [each for each in shown.split("\n") if each.strip() and each.strip()[0] != "#"]
-    first = added.text.strip("\r\n")
-    is_whole = not template.text[block.end : style.line_end(template.text, block.end)].strip()
-    goes_on = all(each.strip("@ \t\r") and follows(each, first) for each in lines)
-    return block if is_whole and lines and goes_on else None
+    block = next((each for each in blocks if each.start == start), None)
+    if block is None:
+        action = next(iter(template.actions_in(start, start + 1)), None)
+        if action is None or action.kind is not Kind.WRITES or action.start != start:
+            return None
+        end, indents = action.end, _INDENTS.search(text, start, action.end)
+        goes_on = indents is not None and follows(" " * int(indents["by"]) + "@", first)
+    else:
+        end = block.end
+        shown = template.shown[start : style.line_end(text, end)]
+        lines = [each for each in shown.split("\n") if each.strip() and each.strip()[0] != "#"]
+        says = all(each.strip("@ \t\r") for each in lines)
+        goes_on = bool(lines) and says and all(follows(each, first) for each in lines)
+    return end if goes_on and not text[end : style.line_end(text, end)].strip() else None
+
+
+def _end_of_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found is not None else at
 
 
 def follows(line: str, added: str) -> bool:
