@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_KINDS = 10  # kinds of files that are named
 _FOR_PEOPLE = ("text", "wide")
+_STATISTICS = "statistics"
 # Read where only the root of the repository is known.
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")
 
@@ -148,8 +149,10 @@ def report(found: Iterable[FileResult], seen: Seen) -> Report:
     return Report(results, seen.files + seen.stdin, _root().name, time.time())
 
 
-def warn_of_the_rest(found: Report, seen: Seen) -> None:
+def warn_of_the_rest(args: SimpleNamespace, found: Report, seen: Seen) -> None:
     """Warn on stderr of what was not found, or not compared with the inventory."""
+    if args.quiet:
+        return
     if not found.files and not found.results:
         words = "no file was checked: there is none of a kind that is searched"
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
@@ -185,6 +188,10 @@ def exit_code(args: SimpleNamespace, found: Report) -> int:
 
 def check_outputs(args: SimpleNamespace) -> None:
     """Check that each report can be written; done before the work, not after it."""
+    if args.statistics:
+        if args.output or args.diff or args.quiet:
+            raise InputError("--statistics prints numbers: leave out -o, --diff and -q")
+        args.output = _STATISTICS
     if args.diff and args.output not in (None, *_FOR_PEOPLE):
         raise InputError(f"--diff prints text: leave it out, or leave out -o {args.output}")
     check_files(args)
@@ -214,8 +221,15 @@ def write_files(args: SimpleNamespace, printed: Callable[[str], str]) -> None:
             raise InputError(f"--output-file {text}: cannot be written: {why}") from error
 
 
-def print_report(form: str, found: Report, diffs_of: Seen | None = None) -> None:
+def print_report(
+    form: str, found: Report, diffs_of: Seen | None = None, *, quiet: bool = False
+) -> None:
     """Print the report on stdout; the diffs before it, if they are wanted."""
+    if form == _STATISTICS:
+        from webhook.reports.text import statistics
+
+        sys.stdout.write(statistics(found))
+        return
     if form not in _FOR_PEOPLE:
         sys.stdout.write(_as(form, found))
         return
@@ -223,7 +237,7 @@ def print_report(form: str, found: Report, diffs_of: Seen | None = None) -> None
 
     if diffs_of is not None:
         print_diffs(found.results, diffs_of)
-    report_console.report(found, sys.stdout, wide=form == "wide")
+    report_console.report(found, sys.stdout, wide=form == "wide", quiet=quiet)
 
 
 def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:

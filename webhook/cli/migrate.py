@@ -45,7 +45,7 @@ def run(args: SimpleNamespace) -> int:
         for path in written:
             print(f"gpu-webhook: {path} is written", file=sys.stderr)  # noqa: T201
         raise
-    file_command.warn_of_the_rest(found, seen)
+    file_command.warn_of_the_rest(args, found, seen)
     return file_command.exit_code(args, found)
 
 
@@ -155,22 +155,23 @@ def _print_result(args: SimpleNamespace, found: Report, seen: file_command.Seen)
     """Data on stdout, messages on stderr."""
     changed = [each for each in found.results if each.new_text is not None]
     if args.output or args.write:
-        file_command.print_report(args.output or "text", found, seen if args.diff else None)
+        diffs_of = seen if args.diff else None
+        file_command.print_report(args.output or "text", found, diffs_of, quiet=args.quiet)
         return
     if args.check and not args.diff:
         file_command.write_text("".join(f"{each.path}\n" for each in changed))
     else:
         file_command.print_diffs(found.results, seen)
-    _say(found)
-    if changed and not args.check and STDIN not in file_command.arguments(args)[0]:
+    _say(found, quiet=args.quiet)
+    if changed and not (args.check or args.quiet) and STDIN not in file_command.arguments(args)[0]:
         print("Nothing is written yet: add --write.", file=sys.stderr)  # noqa: T201
 
 
-def _say(found: Report) -> None:
+def _say(found: Report, *, quiet: bool) -> None:
     """Print on stderr the findings that the diff does not show, and the summary."""
     from webhook.cli import report_console
 
-    report_console.remarks(found, sys.stderr)
+    report_console.remarks(found, sys.stderr, quiet=quiet)
 
 
 def _filter(args: SimpleNamespace, asked: Plan) -> int:
@@ -188,7 +189,7 @@ def _filter(args: SimpleNamespace, asked: Plan) -> int:
     file_command.write_outputs(args, found)
     if as_text and source is not None:
         file_command.write_bytes(file_command.new_bytes(result, source))
-        _say(found)
+        _say(found, quiet=args.quiet)
     else:
         _print_result(args, found, seen)
     return file_command.exit_code(args, found)

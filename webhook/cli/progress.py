@@ -1,8 +1,9 @@
-"""A progress bar on standard error for long work, if standard error is a terminal."""
+"""A progress bar on standard error for long work, if standard error is a terminal with colours."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ LONG = 500  # items; for less work, a bar would only flicker
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
     """Returns the function that shows progress: for much work, or for an unknown amount (None)."""
-    if not sys.stderr.isatty():
+    if os.environ.get("NO_COLOR") or not sys.stderr.isatty():
         yield lambda *_: None
         return
     from rich.console import Console

@@ -35,7 +35,7 @@ def console(stream: TextIO) -> Console | None:
 
     Loading rich takes as long as scanning a file.
     """
-    if not (stream.isatty() or any(map(os.environ.get, _FORCING))):
+    if os.environ.get("NO_COLOR") or not (stream.isatty() or any(map(os.environ.get, _FORCING))):
         return None
     from rich.console import Console
 
@@ -43,20 +43,21 @@ def console(stream: TextIO) -> Console | None:
     return made if made.is_terminal else None
 
 
-def report(found: Report, stream: TextIO, *, wide: bool = False) -> None:
+def report(found: Report, stream: TextIO, *, wide: bool = False, quiet: bool = False) -> None:
     """Print the report line by line, because it may be long."""
-    write(segments(found, wide=wide), stream)
+    write(findings(found.results, brief=True) if quiet else segments(found, wide=wide), stream)
 
 
-def remarks(found: Report, stream: TextIO) -> None:
+def remarks(found: Report, stream: TextIO, *, quiet: bool = False) -> None:
     """Print the findings that a diff does not show, and the summary."""
     shown = (Status.FIXABLE, Status.FIXED)
     rest = [
         replace(each, located=tuple(f for f in each.located if f.status not in shown))
         for each in found.results
     ]
-    write(findings(replace(found, results=tuple(rest))), stream)
-    write((Segment(summary(found), Style.HEADING), Segment("\n")), stream)
+    write(findings(rest, brief=quiet), stream)
+    if not quiet:
+        write((Segment(summary(found), Style.HEADING), Segment("\n")), stream)
 
 
 def diff(result: FileResult, stream: TextIO) -> None:

@@ -18,6 +18,8 @@ def run(args: SimpleNamespace) -> int:
     """Print the findings; the exit code is that of the worst."""
     file_command.check_outputs(args)
     if args.cluster:
+        if args.quiet:
+            raise InputError("-q is only for files: leave it out, or leave out --cluster")
         from webhook.cli import scan_cluster
 
         return scan_cluster.run(args)
@@ -30,6 +32,7 @@ def run(args: SimpleNamespace) -> int:
         judged = file_command.judged(args, asked, show_progress, seen)
         found = file_command.report((each.result for each in judged), seen)
     file_command.write_outputs(args, found)
-    file_command.print_report(args.output or "text", found, seen if args.diff else None)
-    file_command.warn_of_the_rest(found, seen)
+    diffs_of = seen if args.diff else None
+    file_command.print_report(args.output or "text", found, diffs_of, quiet=args.quiet)
+    file_command.warn_of_the_rest(args, found, seen)
     return file_command.exit_code(args, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -99,6 +100,22 @@ def output_files(*forms: str) -> Flag:
     )
 
 
+def _coloured(_ctx: click.Context, _param: click.Parameter, when: str) -> None:
+    """All that prints reads these variables, as other programs do."""
+    if when != "auto":
+        on, off = ("FORCE_COLOR", "NO_COLOR")[:: 1 if when == "always" else -1]
+        os.environ[on] = "1"
+        os.environ.pop(off, None)
+
+
+COLOR = Flag(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    expose_value=False,
+    callback=_coloured,
+    help="Use colours: on a terminal without NO_COLOR (auto), always, or never.",
+)
 REPORTS = (
     Flag(
         "-o",
@@ -108,6 +125,18 @@ REPORTS = (
         help=f"Output format: {', '.join(FORMATS)}.",
     ),
     output_files(*FORMATS),
+    Flag(
+        "--statistics",
+        is_flag=True,
+        help="Print the number of findings of each rule, not the findings.",
+    ),
+    Flag(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        help="Print each finding in one line, without the summary and messages.",
+    ),
+    COLOR,
     Flag(
         "--fail-on",
         type=click.Choice(("fixable", "manual")),
@@ -128,6 +157,7 @@ VERIFIED = tuple(form for form in FORMATS if form != "wide")
 CHOICES = (
     Flag(
         "--rule",
+        "--select",
         metavar="RULE",
         multiple=True,
         shell_complete=rules,
@@ -135,6 +165,7 @@ CHOICES = (
     ),
     Flag(
         "--ignore-rule",
+        "--ignore",
         metavar="RULE",
         multiple=True,
         shell_complete=rules,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from webhook.files import diff
 from webhook.files.results import FileResult, Located, Report, Skipped, Status
 from webhook.reports.excerpt import ChangedLines, Excerpt, Lines
+from webhook.reports.rules import manuals
 from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 _TAB = "    "
@@ -67,22 +68,45 @@ def wide(report: Report) -> str:
 
 
 def segments(report: Report, *, wide: bool = False) -> Iterator[Segment]:
-    """The report piece by piece, file by file."""
-    return chain(findings(report, wide=wide), (Segment(summary(report), Style.HEADING), _END))
-
-
-def findings(report: Report, *, wide: bool = False) -> Iterator[Segment]:
-    """The report without its summary."""
+    """The report piece by piece, file by file; of several files, each has a summary, too."""
     for result in report.results:
+        yield from findings((result,), wide=wide)
+        if len(report.results) > 1 and len(result.located) > 1:
+            yield from (Segment(f"{visible(result.path)}:", Style.PLACE), Segment(" "))
+            yield from (Segment(", ".join(_parts(result.located)), Style.HEADING), _END, _END)
+    yield from (Segment(summary(report), Style.HEADING), _END)
+
+
+def statistics(report: Report) -> str:
+    """How many findings each rule has, instead of the findings; the most frequent come first."""
+    names = manuals(report)
+    of_rules: dict[str, list[Located]] = defaultdict(list)
+    for located in report.located:
+        of_rules[located.code].append(located)
+    width = max((len(f"{len(each):,}") for each in of_rules.values()), default=0)
+    lines = [
+        f"{len(each):>{width},} {visible(code)} {names[code].name}: {', '.join(_parts(each))}"
+        for code, each in sorted(of_rules.items(), key=lambda each: (-len(each[1]), each[0]))
+    ]
+    return "".join(f"{line}\n" for line in (*lines, summary(report)))
+
+
+def findings(
+    results: Iterable[FileResult], *, wide: bool = False, brief: bool = False
+) -> Iterator[Segment]:
+    """The findings without a summary; if brief, each in one line."""
+    for result in results:
         lines = Lines(result.text)
         path = visible(result.path)
         if result.error:
             yield from (Segment(f"{path}:", Style.PLACE), Segment(" "))
-            yield from (Segment(f"error: {sentence(result.error)}", Style.ERROR), _END, _END)
+            yield from (Segment(f"error: {sentence(result.error)}", Style.ERROR), _END)
+            yield from () if brief else (_END,)
         for located in result.located:
-            yield from _finding(path, located, lines, wide=wide)
+            yield from _head(path, located)
+            yield from () if brief else _body(located, lines, wide=wide)
         for skipped in result.skipped:
-            yield from _skipped(path, skipped, lines)
+            yield from _skipped(path, skipped, lines, brief=brief)
 
 
 def diff_segments(result: FileResult) -> Iterator[Segment]:
@@ -104,9 +128,8 @@ def diff_segments(result: FileResult) -> Iterator[Segment]:
 
 def summary(report: Report) -> str:
     """One line with the number of findings of each status."""
-    counts = report.counts()
-    parts = [f"{counts[each]:,} {words(each, counts[each])}" for each in Status if counts[each]]
-    found = sum(counts.values())
+    parts = _parts(report.located)
+    found = len(report.located)
     files = sum(1 for result in report.results if result.located)
     looked_at = _amount(max(report.files, len(report.results)), "file")
     line = f"no findings in {looked_at}"
@@ -121,6 +144,12 @@ def summary(report: Report) -> str:
     return line
 
 
+def _parts(located: Iterable[Located]) -> list[str]:
+    """The number of findings of each status."""
+    counts = Counter(each.status for each in located)
+    return [f"{counts[each]:,} {words(each, counts[each])}" for each in Status if counts[each]]
+
+
 def words(status: Status, number: int) -> str:
     """The words for this number of findings of a status."""
     return "need manual changes" if status is Status.MANUAL and number > 1 else WORDS[status]
@@ -130,12 +159,16 @@ def _amount(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _finding(path: str, located: Located, lines: Lines, *, wide: bool) -> Iterator[Segment]:
-    style = STYLES[located.status]
+def _head(path: str, located: Located) -> Iterator[Segment]:
     at = located.place
     yield Segment(f"{path}:{at.line}:{at.column}:", Style.PLACE)
-    yield from (Segment(" "), Segment(visible(located.code), style))
+    yield from (Segment(" "), Segment(visible(located.code), STYLES[located.status]))
     yield from (Segment(f" {sentence(located.message)}"), _END)
+
+
+def _body(located: Located, lines: Lines, *, wide: bool) -> Iterator[Segment]:
+    style = STYLES[located.status]
+    at = located.place
     replaced = list(lines.replaced(located.fix))
     width = len(str(max([at.line, *(fix.number + len(fix.added) for fix in replaced)])))
     for excerpt in lines.around(at):
@@ -176,10 +209,12 @@ def _fix(fix: ChangedLines, width: int) -> Iterator[Segment]:
         yield from (Segment(shown(line), Style.ADDED), _END)
 
 
-def _skipped(path: str, skipped: Skipped, lines: Lines) -> Iterator[Segment]:
+def _skipped(path: str, skipped: Skipped, lines: Lines, *, brief: bool) -> Iterator[Segment]:
     at = skipped.place
     yield Segment(f"{path}:{at.line}:{at.column}:" if at else f"{path}:", Style.PLACE)
     yield from (Segment(f" skipped: {sentence(skipped.reason)}"), _END)
+    if brief:
+        return
     if at:
         for excerpt in lines.around(at):
             yield from marked(excerpt, len(str(at.line)), Style.FAINT)
