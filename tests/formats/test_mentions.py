@@ -79,6 +79,29 @@ def test_what_a_go_program_says(line: str, status: Status) -> None:
     assert {each.status for each in mentions(source, Plan(), ())} == {status}
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "status"),
+    [
+        pytest.param("a.go", f"/*\nkind: Job\n  {NAME}: 1\n*/\n", Status.NOTICE, id="Go, a block"),
+        pytest.param("a.go", f"  /* {NAME} */\n", Status.NOTICE, id="Go, a block on a line"),
+        pytest.param("A.java", f"  /**\n   * as {NAME}\n   */\n", Status.NOTICE, id="Javadoc"),
+        pytest.param("a.ts", f"// as {NAME}\n", Status.NOTICE, id="TypeScript"),
+        pytest.param("Jenkinsfile", f"// {NAME}\n", Status.NOTICE, id="a Jenkinsfile"),
+        pytest.param("a.tf", f"# {NAME}\n", Status.NOTICE, id="Terraform"),
+        pytest.param("a.tf", f"// {NAME}\n", Status.NOTICE, id="Terraform, the other sign"),
+        pytest.param("a.jsonnet", f"# {NAME}\n", Status.NOTICE, id="Jsonnet"),
+        pytest.param("a.go", f'/* a */\nx := "{NAME}"\n', Status.MANUAL, id="behind a block"),
+        pytest.param("a.go", f'f("d/*.go", "{NAME}", "*/")\n', Status.MANUAL, id="stars in a text"),
+        pytest.param("a.ts", f"  #gpu = '{NAME}'\n", Status.MANUAL, id="a private field"),
+        pytest.param("a.py", f"// {NAME}\n", Status.MANUAL, id="another language"),
+        pytest.param("a.py", f"/*\n{NAME}\n*/\n", Status.MANUAL, id="a block of another one"),
+    ],
+)
+def test_comments_of_programs_are_notices(name: str, text: str, status: Status) -> None:
+    source = Source.of(name, text.encode())
+    assert [each.status for each in mentions(source, Plan(), ())] == [status]
+
+
 HELM_CREATE = """\
 {{- if semverCompare ">=1.19-0" .Capabilities.KubeVersion.GitVersion -}}
 apiVersion: networking.k8s.io/v1

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from webhook.yamlpatch.documents import Document
 
 _MOST_ROUNDS = 20
-_LOOK_FIRST = "check this file manually first"
+_LOOK_FIRST = "another part of this file needs manual changes first"
 
 
 @dataclass(slots=True)

@@ -30,7 +30,15 @@ if TYPE_CHECKING:
 
 _YAML_COMMENT = re.compile(r"(?:^|\s)#")
 _SLASHES = re.compile(r"(?:^|\s)//")
-_WITH_SLASHES = (".go", ".jsonnet", ".libsonnet")
+_EITHER = re.compile(r"(?:^|\s)(?://|#)")
+_WITH_SLASHES = (
+    *(".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".java", ".scala", ".kt", ".kts"),
+    *(".groovy", ".gradle", "Jenkinsfile", ".cs", ".rs", ".swift", ".proto", ".cue"),
+    *(".c", ".h", ".cc", ".cpp", ".hpp"),
+)
+_WITH_EITHER = (".jsonnet", ".libsonnet", ".tf", ".tfvars", ".hcl", ".php")
+# From the begin of a line, because it may also stand in a text.
+_BLOCK_COMMENT = re.compile(r"^[ \t]*/\*.*?(?:\*/|\Z)", re.DOTALL | re.MULTILINE)
 _QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -89,7 +97,9 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     said = set(_lines_said(source, known))
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     template = "" if source.kind == OBJECT else source.text
-    comments = _spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT)
+    has_blocks = source.path.endswith((*_WITH_SLASHES, *_WITH_EITHER))
+    blocks = (_BLOCK_COMMENT,) if has_blocks else ()
+    comments = _spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT, *blocks)
     lines = Comments(source.text, _sign_of(source))
     actions_at = _Actions(template)
     records = _spans(source.text, _RECORD)
@@ -220,6 +230,8 @@ def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int,
 
 
 def _sign_of(source: Source) -> re.Pattern[str]:
+    if source.path.endswith(_WITH_EITHER):
+        return _EITHER
     return _SLASHES if source.path.endswith(_WITH_SLASHES) else _YAML_COMMENT
 
 
