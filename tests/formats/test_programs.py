@@ -41,6 +41,54 @@ def test_it_is_told(name: str, text: str, line: int, code: str) -> None:
     assert any(word in each.message for word in ("write", "use", "select", "delete"))
 
 
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
+MOUNTS = {
+    "a library": ("x.py", f'V1HostPathVolumeSource(path="{LIBRARY}")\n', [1]),
+    "its mount": ("x.go", f'HostPath: "/x"\nMountPath: "{LIBRARY}",\n', [2]),
+    "another library": ("x.sh", 'hostPath="/usr/lib64/libnvidia-ml.so.375.66"\n', [1]),
+    "a folder": ("x.js", "hostPath: {path: '/usr/local/nvidia'}\n", [1]),
+    "a folder below": ("x.tf", 'host_path {\n path = "/usr/local/nvidia/lib64"\n}\n', [2]),
+    "devices": ("x.jsonnet", "hostPath: { path: '/dev/nvidia0' }, b: '/dev/nvidiactl',\n", [1, 1]),
+    "a volume of nvidia-docker": (
+        "x.py", "host_path = '/var/lib/nvidia-docker/volumes/nvidia_driver/latest'\n", [1]
+    ),
+    "an old library folder, once": ("x.py", "host_path = '/usr/lib/nvidia-375/bin'\n", [1]),
+    "what no volume is made of": ("x.py", f"ctypes.CDLL('{LIBRARY}')\n", []),
+    "a Dockerfile": ("Dockerfile", "ENV LD_LIBRARY_PATH /usr/local/nvidia/lib64\n", []),
+    "a search path": ("x.py", "host_path(); E = '/usr/local/nvidia/lib:/usr/local/nvidia'\n", []),
+    "a longer name": ("x.py", "host_path('/usr/local/nvidia-x', '/opt/usr/local/nvidia')\n", []),
+    "a comment": ("x.py", f"x = 1  # host_path {LIBRARY}\n", [1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "lines"), MOUNTS.values(), ids=MOUNTS)
+def test_driver_mounts_in_programs(name: str, text: str, lines: list[int]) -> None:
+    result = migrate_text(Source.of_text(name, text), Plan())
+    assert [each.place.line for each in result.located if each.code == "GPU109"] == lines
+    manual = Status.NOTICE if "#" in text else Status.MANUAL
+    assert {each.status for each in result.located} <= {manual}
+    assert result.new_text is None
+
+
+def test_a_program_is_asked_for_driver_mounts_only_if_the_rule_is() -> None:
+    source = Source.of_text("x.py", f"host_path = '{LIBRARY}'\n")
+    assert migrate_text(source, Plan(ignored=["GPU109"])).located == ()
+
+
+def test_in_a_here_document_the_rule_has_said_it() -> None:
+    text = SCRIPT.replace(
+        "  containers:",
+        f"  volumes: [{{name: a, hostPath: {{path: {LIBRARY}}}}}]\n  containers:",
+    ).replace(
+        "    resources:", f"    volumeMounts: [{{name: a, mountPath: {LIBRARY}}}]\n    resources:"
+    )
+    text = text.replace("limits() {", f"mount {LIBRARY}\nlimits() {{")
+    result = migrate_text(Source.of_text("x.sh", text), Plan())
+    said = [(each.place.line, each.status) for each in result.located if each.code == "GPU109"]
+    assert said[0] == (2, Status.MANUAL), "outside of it"
+    assert {status for _, status in said[1:]} == {Status.FIXABLE}
+
+
 IN_DOCUMENTS = {
     "reStructuredText": ("x.rst", f".. code-block:: yaml\n\n    limits:\n      {OLD}: 1\n", 4),
     "AsciiDoc": ("x.adoc", f"[source,yaml]\n----\nlimits:\n  {OLD}: 1\n----\n", 4),

@@ -99,3 +99,34 @@ def test_it_is_renamed_on_request() -> None:
 )
 def test_it_is_reported(obj: Any, place: str) -> None:
     assert said(rule, obj, UNSAFE) == [(place, "reported")]
+
+
+CARDS = "alpha.kubernetes.io/group-resource/gpugrp0/A/gpu/0/cards"
+OPAQUE = "pod.alpha.kubernetes.io/opaque-int-resource-gpu"
+C = "spec.template.spec.containers[0].resources"
+
+
+@pytest.mark.parametrize(
+    ("resources", "places"),
+    [
+        pytest.param({"requests": {CARDS: 1}}, [f"{C}.requests[{CARDS}]"], id="a group of GPUs"),
+        pytest.param({"limits": {OPAQUE: 1}}, [f"{C}.limits[{OPAQUE}]"], id="an opaque resource"),
+        pytest.param(
+            {"limits": {"alpha.kubernetes.io/nvidia_gpu": 1}},
+            [f"{C}.limits[alpha.kubernetes.io/nvidia_gpu]"],
+            id="a name that is misspelt",
+        ),
+        pytest.param(
+            {"limits": {CARDS: 1, OPAQUE: 1, "cpu": 1}, "requests": {CARDS: 1}},
+            [f"{C}.limits[{CARDS}]", f"{C}.limits[{OPAQUE}]", f"{C}.requests[{CARDS}]"],
+            id="several of one container",
+        ),
+        pytest.param({"limits": {LEGACY: 1}}, [], id="the GPU: GPU101's"),
+        pytest.param({"limits": {"example.com/alpha.kubernetes.io": 1}}, [], id="another's"),
+        pytest.param({"limits": {"kubernetes.io/batch-cpu": 1}}, [], id="one that may be alive"),
+        pytest.param({"limits": ["alpha.kubernetes.io/x"], "requests": None}, [], id="no maps"),
+    ],
+)
+def test_other_resources_of_alpha_releases_in_containers(resources: Any, places: list[str]) -> None:
+    obj = workload("apps/v1", "Deployment", made=template(container(resources=resources)))
+    assert said(rule, obj, UNSAFE) == [(place, "reported") for place in places]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import Mode
@@ -84,8 +84,9 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     prose: bool = False,
     left_alone: Iterable[Place] = (),
     right: Iterable[tuple[int, int]] = (),
+    more: Iterable[Match] = (),
 ) -> Iterator[Located]:
-    """The matches of the patterns on lines without findings, unless the rule is off.
+    """The matches of the patterns, and `more`, on lines without findings, unless the rule is off.
 
     In `prose` and in comments they are notices; elsewhere manual. Opted-out pods have none, and
     neither have descriptions of an API, which list all versions, and model labels in spans that are
@@ -105,7 +106,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     records = _spans(source.text, _RECORD)
     labels = Spans(right)
     modes = context({}, plan).modes  # of an object without a namespace
-    for match in find(source.text, PATTERNS, plan.settings):
+    for match in chain(find(source.text, PATTERNS, plan.settings), more):
         place = source.place(match.start, match.end)
         if place.line in alone or not plan.asks(match.code):
             continue

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.formats.markdown import add_here_documents, is_key
+from webhook.formats.mentions import Spans
 from webhook.formats.templated import Done, stable
+from webhook.rules import driver_paths
 from webhook.templates import actions
 from webhook.templates.regions import Region
 
@@ -30,14 +32,16 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 def _migrate(source: Source, plan: Plan) -> FileResult:
     done = Done(source, plan, actions.Template(source.text, [], []), prose=True)
-    if is_shell(source):
-        add_here_documents(done, Region(0, len(source.text)))
-    return done.result(_mentions(done, source))
+    scripts = Region(0, len(source.text))
+    evaluated = add_here_documents(done, scripts) if is_shell(source) else []
+    return done.result(_mentions(done, source, evaluated))
 
 
-def _mentions(done: Done, source: Source) -> list[Located]:
+def _mentions(done: Done, source: Source, evaluated: list[Region]) -> list[Located]:
     if not source.path.lower().endswith(_DOCUMENTS):
-        return done.mentions()
+        inside = Spans((each.start, each.end) for each in evaluated)
+        mounts = driver_paths.mounts_of_program(source.text, done.plan.settings)
+        return done.mentions(more=[each for each in mounts if not inside.hold(each.start)])
     found = done.mentions(prose=True)
     if source.path.endswith("NOTES.txt"):  # what helm prints
         return found

@@ -27,6 +27,7 @@ from webhook.yamlpatch.splice import apply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from webhook.core.text_patterns import Match
     from webhook.templates.actions import Template
     from webhook.yamlpatch.places import Place, Replacement
 
@@ -119,8 +120,8 @@ class Done:
         self.replacements += outcome.replacements
         self.located += outcome.located
 
-    def mentions(self, *, prose: bool = False) -> list[Located]:
-        """Legacy names where no rule could run."""
+    def mentions(self, *, prose: bool = False, more: Iterable[Match] = ()) -> list[Located]:
+        """Legacy names where no rule could run, and `more`."""
         found = mentions(
             self.source,
             self.plan,
@@ -128,6 +129,7 @@ class Done:
             prose=prose,
             left_alone=self.left_alone,
             right=self.right,
+            more=more,
         )
         return list(found)
 

@@ -38,14 +38,14 @@ from webhook.core.host_paths import (
 from webhook.core.legacy_images import manages_driver
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.selection import translated
-from webhook.core.text_patterns import Pattern
+from webhook.core.text_patterns import Match, Pattern, find
 from webhook.kube.pod import Container, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
-    from webhook.core.settings import Drivers
+    from webhook.core.settings import Drivers, Settings
 
 NAME = "driver-paths"
 CODE = "GPU109"
@@ -63,6 +63,18 @@ FACTS = Facts(
         ),
     ),
 )
+
+# In programs that make volumes of host paths. A search path (`a:b`) mounts nothing.
+_MOUNTS = Pattern(
+    "driver-mount",
+    r"(?<![\w.:/-])/(?:usr/(?:local/)?lib\w*/(?:[\w.-]+/){0,3}lib(?:cuda|nvidia-[\w-]+)\.so[\w.]*"
+    r"|usr/(?:local|lib\w*(?:/[\w.-]+)?)/nvidia(?:/[\w./-]*)?|dev/nvidia[\w-]*"
+    r"|opt/nvidia(?:/[\w./-]*)?|var/lib/nvidia-docker(?:/[\w./-]*)?)(?![\w.:/-])",
+    "a driver or a device of the node",
+    "mount none: the container toolkit and the device plugin bring them",
+    code=CODE,
+)
+_HOST_PATH = re.compile(r"host_?path", re.IGNORECASE)
 
 # The toolkit and GKE's device plugin put the driver here: images rely on these entries.
 _LIVE = ("/usr/local/nvidia", *(f"/usr/local/nvidia/{each}" for each in ("bin", "lib", "lib64")))
@@ -107,6 +119,13 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         live = mounted.union(_LIVE)
         for container in pod.containers:
             yield from _search_paths(container, stale, live)
+
+
+def mounts_of_program(text: str, settings: Settings) -> Iterator[Match]:
+    """The mounts of drivers in a program that makes volumes of host paths."""
+    if _HOST_PATH.search(text):
+        every = find(text, (*FACTS.patterns, _MOUNTS), settings)
+        yield from (each for each in every if each.pattern is _MOUNTS)
 
 
 def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fate]]:

@@ -3,7 +3,8 @@
 Why: the GPU resource also occurs in the data of other programs: in the `limits` of custom resources
 without a pod template, in variables and arguments that name the resource which an operator should
 request, in the text of ConfigMaps. Pods created from such data stay Pending, and no webhook sees
-the reason.
+the reason. So do pods that request other resources of alpha releases, which no node offers, such as
+`pod.alpha.kubernetes.io/opaque-int-resource-*`.
 
 Does: with `--unsafe`, renames the resource in `limits` and `requests` outside of pod templates.
 Other places are only reported, because a program may compare or split the text, or make it a label.
@@ -14,6 +15,7 @@ Safety: unsafe: the effect depends on the program that reads the name.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Rename
@@ -30,7 +32,7 @@ from webhook.core.text_patterns import (
     find,
 )
 from webhook.evaluation.workloads import templates_of
-from webhook.kube.pod import SECTIONS, Pod
+from webhook.kube.pod import SECTIONS, Container, Pod, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.kube.walk import walk
 
@@ -53,11 +55,18 @@ FACTS = Facts(
             "opaque integer resources were removed in 1.9",
             "write an extended resource",
         ),
+        Pattern(
+            "alpha-resource",
+            r"(?<![\w.-])alpha\.kubernetes\.io[/~]1?(?:group-resource/[\w/.-]+|nvidia_gpu\b)",
+            "no node offers this resource",
+            "write {gpu}",
+        ),
     ),
 )
 
 _HAVE_THEIR_OWN_RULE = ("Node", "ResourceQuota", "ClusterResourceQuota", "LimitRange")
 _IN_CONTAINERS = ("command", "args", "env")
+_IS_ALPHA = re.compile(r"(?:[\w.-]+\.)?alpha\.kubernetes\.io/").match
 _PATTERNS = (
     *(*FACTS.patterns, QUOTA_TEXT, LABEL_TEXT, RESOURCE_TEXT),
     *(AFFINITY_TEXT, TOLERATIONS_TEXT, INIT_CONTAINERS_TEXT),
@@ -72,9 +81,20 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
         yield from _name(at, value, obj, cx)
     for template in templates:
         for container in Pod(obj, template).containers:
+            yield from _resources(container, cx)
             for part in _IN_CONTAINERS:
                 for at, value in walk(container.raw.get(part), container.at / part):
                     yield from _text(at, value, cx)
+
+
+def _resources(container: Container, cx: Context) -> Iterator[Finding]:
+    """Resources of alpha releases besides the GPU: groups of KubeGPU, opaque integer resources."""
+    for section in SECTIONS:
+        for name in as_map(as_map(container.raw.get("resources")).get(section)):
+            if _IS_ALPHA(str(name)) and name not in cx.settings.legacy_resources:
+                message = f"no node offers {name}: write the resource that the nodes have now"
+                at = container.at / "resources" / section / name
+                yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
