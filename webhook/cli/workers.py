@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.errors import InputError
-from webhook.files.results import FileResult, Plan
+from webhook.files.results import FileResult, Plan, Status
 from webhook.files.search import cores
 from webhook.files.walk import STDIN
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Kinds of files in which every document must be readable.
 _MANIFESTS = ("yaml", "json", "kustomize")
+_SILENT = "no later run would find the rest in this file, which needs manual changes"
 _OUR_MISTAKE = "a bug in this program: nothing was changed in it; please report it"
 _ALONE = 80  # files
 _GIVEN = 3  # files that another process gets in advance
@@ -63,10 +64,22 @@ def judge(path: str, asked: Plan) -> Judged:
         )
         if source.is_lossy:
             result = result.undone("the file is not UTF-8")
+        elif not stdin and _falls_silent(result, asked):
+            result = result.undone(_SILENT)
         return Judged(_whole(result, source), source)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
+
+
+def _falls_silent(result: FileResult, asked: Plan) -> bool:
+    """Whether no word in the new text would let a later run open it, although work is left."""
+    if result.new_text is None or not any(e.status is Status.MANUAL for e in result.located):
+        return False
+    from webhook.files import search_words
+
+    text = result.new_text.encode(errors="replace")
+    return not any(word in text for word in search_words.words(asked.settings))
 
 
 def _whole(result: FileResult, source: Source) -> FileResult:
