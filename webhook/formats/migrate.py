@@ -61,13 +61,17 @@ def _format(source: Source, plan: Plan) -> Format:
 
 
 def _of_manifests(source: Source, plan: Plan) -> Format:
-    """Templates and patches of a kustomization may also be plain YAML."""
+    """Templates and patches of a kustomization may also be plain YAML.
+
+    Manifests in the text of a ConfigMap or a cloud-config are found as those in a template are.
+    """
     from webhook.formats import kustomize, manifest
-    from webhook.templates import made_annotations
+    from webhook.templates import made_annotations, regions
 
     if not plan.is_values and kustomize.is_patch(source):
         return kustomize.migrate_patch
-    if not made_annotations.is_any_made(source):
+    holds_text = source.kind == "yaml" and any(regions.manifest_texts(source.text))
+    if not holds_text and not made_annotations.is_any_made(source):
         return manifest.migrate
     from webhook.formats import templated
 

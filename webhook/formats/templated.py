@@ -8,6 +8,7 @@ that the template hides are reported with their line and advice.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,9 @@ from webhook.formats import legacy_pods, lines
 from webhook.formats.conditional import migrate_part
 from webhook.formats.mentions import holds_configuration, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
-from webhook.rules import codes
+from webhook.rules import codes, legacy_name_elsewhere
 from webhook.templates import actions
-from webhook.templates.regions import Region, manifests, split
+from webhook.templates.regions import Region, manifest_texts, manifests, split
 from webhook.yamlpatch.splice import apply
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
         why = legacy_pods.is_read(f"this file (line {line})")
         plan = legacy_pods.with_amounts_held(plan, why)
     done = Done(source, plan, template)
-    for region in _regions(template):
+    regions = list(_regions(template))
+    for region in regions:
         done.add(region)
     if done.hidden or holds_configuration(source, plan):
         done = Done(source, plan, template, _BY_THEMSELVES)
-        for region in _regions(template):
+        for region in regions:
             done.add(region)
+    done.leave_to_manifests(regions)
     result = done.result()
     return replace(result, error=_UNREAD.format(template.excess)) if template.excess else result
 
@@ -119,6 +122,20 @@ class Done:
             return
         self.replacements += outcome.replacements
         self.located += outcome.located
+
+    def leave_to_manifests(self, regions: list[Region]) -> None:
+        """Drop findings on a whole text with manifests: these have their own findings."""
+        starts = sorted(each.start for each in regions)
+        lines = {
+            self.source.place(each.start, each.start).line
+            for each in manifest_texts(self.template.blanked)
+            if bisect_right(starts, each.start) < bisect_left(starts, each.end)
+        }
+        self.located = [
+            each
+            for each in self.located
+            if each.code != legacy_name_elsewhere.CODE or each.place.line not in lines
+        ]
 
     def mentions(self, *, prose: bool = False, more: Iterable[Match] = ()) -> list[Located]:
         """Legacy names where no rule could run, and `more`."""

@@ -17,6 +17,7 @@ _HEAD = re.compile(r"(?P<indent>[ \t]*)[\"']?(?P<key>apiVersion|kind|metadata|sp
 _SEPARATOR = re.compile(r"[ \t]*(?:---|\.\.\.)(?:[ \t].*)?$")
 _BRACE = re.compile(r"[ \t]*\{[ \t]*(?:$|\"(?:apiVersion|kind)\")")
 _BLOCK_SCALAR = re.compile(r"[:\-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?$")
+_BLOCK_SCALARS = re.compile(_BLOCK_SCALAR.pattern, re.MULTILINE)
 _HERE = re.compile(r"<<-?[ \t]*(?P<quote>[\"'\\]?)(?P<word>\w+)[\"']?")
 
 
@@ -79,6 +80,23 @@ def manifests(text: str) -> list[Region]:
         taken.append((first, last))
         found.append(Region(lines[first].start, lines[last - 1].end))
     return found
+
+
+def manifest_texts(text: str) -> Iterator[Region]:
+    """The block scalars with a manifest, as ConfigMaps and cloud-configs have, with their keys."""
+    opened: Line | None = None
+    keys: dict[int, set[str]] = {}
+    for line in lines_of(text) if _BLOCK_SCALARS.search(text) else ():
+        if opened is not None and not line.says_nothing and line.indent <= opened.indent:
+            if any(each >= {"apiVersion", "kind"} for each in keys.values()):
+                yield Region(opened.start, line.start)
+            opened, keys = None, {}
+        if opened is None:
+            opened = line if _BLOCK_SCALAR.search(line.text) else None
+        elif match := _HEAD.match(line.text):
+            keys.setdefault(line.indent, set()).add(match["key"])
+    if opened is not None and any(each >= {"apiVersion", "kind"} for each in keys.values()):
+        yield Region(opened.start, len(text))
 
 
 def _json_blocks(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
