@@ -45,6 +45,36 @@ def pod(limits: str, more: str = "") -> str:
     return head + textwrap.indent(textwrap.dedent(limits), " " * 8) + textwrap.dedent(more)
 
 
+NO_ROOM = {
+    "a list that `with` makes": """\
+  {{- with .Values.tolerations }}
+  tolerations:
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+""",
+    "the same under a condition": """\
+  {{- if .Values.tolerations }}
+  tolerations:
+  {{ toYaml .Values.tolerations | indent 2 | trim }}
+  {{- end }}
+""",
+    "the same at the left": """\
+  {{- if .Values.tolerations }}
+  tolerations:
+{{ toYaml .Values.tolerations | indent 2 }}
+  {{- end }}
+""",
+}
+TOLERATED = "  tolerations:\n  - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}\n"
+
+
+@pytest.mark.parametrize("tolerations", NO_ROOM.values(), ids=NO_ROOM)
+def test_no_item_goes_behind_the_condition_of_its_list(tolerations: str) -> None:
+    """Else it is an item of the list above, the containers, where the condition is not met."""
+    text = pod(f"{OLD}: 1\n").replace(TOLERATED, "") + tolerations
+    assert migrated(text).new_text == text.replace(OLD, NEW)
+
+
 RENAMED = {
     "the amount is an action": f"{OLD}: {{{{ .Values.gpus }}}}\n",
     "the amount is an action in quotes": f'{OLD}: "{{{{ .Values.gpus }}}}"\n',

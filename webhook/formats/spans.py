@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Append, Edit, Remove, place_of
+from webhook.core.edits import Edit, Remove, place_of
 from webhook.formats.file_objects import cause_of
 from webhook.kube.pointer import Path
 from webhook.templates.actions import Kind
@@ -131,9 +131,11 @@ def _grouped(edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
 
 
 def _holder(document: Document, edit: Edit) -> int:
-    """The map or list to which the edit adds: the addition stays below the same conditions."""
+    """The map or list to which the edit adds: the addition stays below the same conditions.
+
+    For the value of a key that has none, this is the key.
+    """
     at = place_of(edit)
-    at = at if isinstance(edit, Append) else at.parent
     while at and document.find(at) is None:
         at = at.parent
     return document.place(at)[0]

@@ -60,6 +60,7 @@ _LINES = {
     "items that are maps": "- name: word\n  value: word",
     "text with its own indent": f"{'':40}word",
 }
+_COMMENT = re.compile(r"(?:^|[ \t])#")
 _MAY_BE_LINES = re.compile(r"(?:^|-)[ \t]*$|:[ \t]*$")
 # Keys whose values are numbers: a word there would not be valid.
 _OF_NUMBERS = re.compile(
@@ -232,6 +233,8 @@ def _writer(text: str, outputs: Outputs) -> Callable[[str, int], str]:
 
     def written(raw: str, start: int) -> str:
         said = outputs[raw]
+        if _COMMENT.search(text, style.line_start(text, start), start):
+            return said.split("\n", 1)[0]  # more lines would be no comment
         if _QUOTED.search(raw):
             said = json.dumps(said)
         action = actions.Action(start, start + len(raw), actions.Kind.WRITES)
@@ -263,6 +266,8 @@ def _through(obj: dict[str, Any], plan: Plan) -> Any:
     if meant.why_not and is_built_in(obj):
         return None
     made = normal_form(meant.object, plan.settings)
+    if made.get("apiVersion") == "apps/v1" and not as_map(made.get("spec")).get("selector"):
+        return None  # it must be written manually
     for at in templates_of(made, plan.settings):
         _without_tolerations(as_map(as_map(value_at(made, at)).get("spec")), plan)
     return made
