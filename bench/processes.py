@@ -67,6 +67,11 @@ def cpu_seconds(pid: int) -> float | None:
     return sum(ticks) / os.sysconf("SC_CLK_TCK") if ticks else None
 
 
+def milliseconds_each(before: float | None, after: float | None, calls: int) -> float | None:
+    """Give the processor time of one call, of what was counted before and after so many."""
+    return None if before is None or after is None else (after - before) * 1000 / calls
+
+
 def _stat(path: Path) -> tuple[int, int, int]:
     """Give the id, the parent and the clock ticks (see proc_pid_stat(5)) of a process."""
     # The second field is a name in brackets, with anything in it.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from tests.cluster import nodes
 from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.webhook import REPAIR, Endpoint, pointed_at, shipped
@@ -34,7 +35,8 @@ ACCESS = "kube-api-access-00000"  # the volume of the ServiceAccount plugin
 LEGACY, MODERN = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 
 REPLICAS = 15  # of each workload
-WORKLOADS = {"Deployment": 9, "Job": 8, "StatefulSet": 3}  # every fifth is of today
+# Every fifth is of today.
+WORKLOADS = {"Deployment": 9, "Job": 8, "StatefulSet": 3, "DaemonSet": 1, "CronJob": 1}
 UNIQUE_LEGACY, UNIQUE_MODERN = 125, 75
 _NAMESPACE = "research"
 _AFFINITY = {
@@ -61,6 +63,7 @@ def main() -> int:
     """Record, and write the file."""
     with ControlPlane() as plane:
         plane.make_namespace(_NAMESPACE)
+        nodes.add(plane.client, [nodes.gpu_node(f"node-{each}", 4) for each in range(REPLICAS)])
         lines = _recorded(plane)
         plane.client.close()
     random.Random(1).shuffle(lines)  # noqa: S311
@@ -149,7 +152,14 @@ def _workload(kind: str, number: int) -> Raw:
         mode = "Indexed" if number % 2 else "NonIndexed"
         many = {"parallelism": REPLICAS, "completions": REPLICAS, "completionMode": mode}
         return obj | {"apiVersion": "batch/v1", "spec": {"template": template, **many}}
-    spec: Raw = {"replicas": REPLICAS, "selector": {"matchLabels": labels}, "template": template}
+    if kind == "CronJob":  # once a minute
+        pod["spec"]["restartPolicy"] = "Never"
+        job = {"spec": {"template": template, "parallelism": REPLICAS, "completions": REPLICAS}}
+        schedule = {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": job}
+        return obj | {"apiVersion": "batch/v1", "spec": schedule}
+    spec: Raw = {"selector": {"matchLabels": labels}, "template": template}
+    if kind != "DaemonSet":  # which has one on each node
+        spec["replicas"] = REPLICAS
     if kind == "StatefulSet":
         spec |= {"serviceName": name, "podManagementPolicy": "Parallel"}
     return obj | {"spec": spec}
@@ -183,6 +193,14 @@ def _pod(name: str, number: int, *, legacy: bool) -> Raw:
         )
     if number % 5 == 1:
         spec["initContainers"] = [{"name": "fetch", "image": "registry.example.com/fetch:1"}]
+    if name and number % 25 == 7:
+        more = ({"name": f"helper-{each}", "image": main["image"]} for each in range(29))
+        spec["containers"] += [{**main, "resources": {}, **each} for each in more]
+    if name and number % 6 == 2:
+        sidecar = {"name": "proxy", "image": "registry.example.com/proxy:1"}
+        spec["initContainers"] = [sidecar | {"restartPolicy": "Always"}]
+    if name and number % 10 == 4:
+        annotations["example.com/notes"] = "These are the notes of one long experiment. " * 200
     if legacy and number % 3 == 0:
         annotations["scheduler.alpha.kubernetes.io/affinity"] = json.dumps(_AFFINITY)
     if legacy and number % 4 == 0:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench import kinds
 from bench.generator import REVIEWS, Target, WrongAnswers, call, program
-from bench.processes import cpu_seconds, on_core, running, two_cores
+from bench.processes import cpu_seconds, milliseconds_each, on_core, running, two_cores
 from bench.windows import Window
 from tests.cluster.certificates import Authority
 from tests.cluster.client import until
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 CONNECTIONS = (1, 8)
 OURS, PEER = "gpu-webhook", "controller-runtime"
 _START = 20.0
+_SHORT = 1.0  # seconds of a window of one kind: there are many
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +37,51 @@ class _Server:
 
 def measure(rounds: int, seconds: float, tell: Callable[[str], None]) -> list[Window]:
     """Measure the servers in turn: A B A B, for each number of connections."""
-    tell("server: the Go programs (built once)")
-    program("load")
-    program(PEER)
     windows = []
-    with _both() as servers:
+    with _both(tell) as servers:
         for connections in CONNECTIONS:
             for turn in range(rounds):
                 tell(f"server: {connections} connection(s), round {turn + 1} of {rounds}")
-                for name, server in servers.items():
-                    before = cpu_seconds(server.pid)
-                    sample = call(server.target, connections, seconds, two_cores()[1])
-                    spent = _milliseconds(before, cpu_seconds(server.pid), sample.calls)
-                    windows.append(Window(name, connections, turn, sample, spent))
+                windows += [_window(servers, name, connections, turn, seconds) for name in servers]
     return windows
 
 
-def _milliseconds(before: float | None, after: float | None, calls: int) -> float | None:
-    return None if before is None or after is None else (after - before) * 1000 / calls
+def measure_kinds(rounds: int, seconds: float, tell: Callable[[str], None]) -> list[Window]:
+    """Measure them with the pods of one kind after another, in shorter windows."""
+    seconds = min(seconds, _SHORT)
+    windows = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, _both(tell) as servers:
+        for kind, body in kinds.files(Path(folder)).items():
+            tell(f"server: {kind}, {rounds} rounds")
+            for turn in range(rounds):
+                windows += [
+                    _window(servers, name, max(CONNECTIONS), turn, seconds, kind, body)
+                    for name in servers
+                ]
+    return windows
+
+
+def _window(  # noqa: PLR0913, PLR0917  # the contender, and what it gets
+    servers: dict[str, _Server],
+    name: str,
+    connections: int,
+    turn: int,
+    seconds: float,
+    kind: str = "",
+    body: Path = REVIEWS,
+) -> Window:
+    server = servers[name]
+    before = cpu_seconds(server.pid)
+    sample = call(replace(server.target, body=body), connections, seconds, two_cores()[1])
+    spent = milliseconds_each(before, cpu_seconds(server.pid), sample.calls)
+    return Window(name, connections, turn, sample, spent, kind)
 
 
 @contextmanager
-def _both() -> Iterator[dict[str, _Server]]:
+def _both(tell: Callable[[str], None]) -> Iterator[dict[str, _Server]]:
+    tell("server: the Go programs (built once)")
+    program("load")
+    program(PEER)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         authority = Authority(folder)
@@ -66,7 +91,7 @@ def _both() -> Iterator[dict[str, _Server]]:
         ours, peer = free_ports(2)
         commands = {
             OURS: gpu_webhook_command(ours, pair),
-            PEER: [str(program(PEER)), f"--port={peer}", f"--cert-dir={folder}"],
+            PEER: peer_command(peer, folder),
         }
         servers = {}
         for name, port in ((OURS, ours), (PEER, peer)):
@@ -79,6 +104,11 @@ def _both() -> Iterator[dict[str, _Server]]:
             wait_until_it_answers(process, target, log)
             servers[name] = _Server(target, process.pid)
         yield servers
+
+
+def peer_command(port: int, folder: Path) -> list[str]:
+    """Give the command line of the peer; the folder has its tls.crt and tls.key."""
+    return [str(program(PEER)), f"--port={port}", f"--cert-dir={folder}"]
 
 
 def gpu_webhook_command(port: int, pair: KeyPair) -> list[str]:

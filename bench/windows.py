@@ -32,6 +32,7 @@ class Window:
     round: int
     sample: Sample
     cpu_ms: float | None = None  # processor time of the server for a call, where it can be told
+    kind: str = ""  # of the pods, where they are apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,22 @@ class Line:
             mine.sample.calls_per_second / theirs.sample.calls_per_second
             for mine, theirs in zip(self.windows, other.windows, strict=True)
         )
+
+    def cpu_ratios_to(self, other: Line) -> list[float]:
+        """Give processor time over the other's in the same way; none where it is not known."""
+        return sorted(
+            mine.cpu_ms / theirs.cpu_ms
+            for mine, theirs in zip(self.windows, other.windows, strict=True)
+            if mine.cpu_ms and theirs.cpu_ms
+        )
+
+
+def by_kind(windows: Sequence[Window]) -> dict[str, list[Window]]:
+    """Put the windows of each kind of pod together, in the order in which the kinds came first."""
+    found: dict[str, list[Window]] = {}
+    for each in windows:
+        found.setdefault(each.kind, []).append(each)
+    return found
 
 
 def lines(windows: Sequence[Window]) -> list[Line]:

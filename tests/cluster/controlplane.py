@@ -159,6 +159,9 @@ class ControlPlane:
         """Give what the API server wrote of webhooks that did not answer."""
         return [line for line in self.log("kube-apiserver").splitlines() if "failing open" in line]
 
+    def pid(self, program: str) -> int:
+        return self._running[program].pid
+
     def log(self, program: str) -> str:
         return (self.folder / f"{program}.log").read_text(errors="replace")
 
