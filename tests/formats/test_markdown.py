@@ -200,6 +200,16 @@ FENCES = {
     "a mark in a block is no quotation": ("```\n> x\n> ```\n```\n", ["> x\n> ```\n"]),
     "a deeper fence in a quotation closes nothing": ("> ```\n> > ```\n> ```\n", ["> > ```\n"]),
     "behind a bullet": ("- ```\n  x\n  ```\n", ["  x\n"]),
+    "indented by four is code": ("    ```\n    x\n    ```\n", []),
+    "but not below a bullet": ("-   a\n\n    ```\n    x\n    ```\n", ["    x\n"]),
+    "four in a paragraph are its text": ("a\n    ```\nb\n    ```\n", []),
+    "in HTML it is text": ("<pre>\n```\nx\n```\n</pre>\n", []),
+    "HTML ends with a blank line": ("<details>\n\n```\nx\n```\n</details>\n", ["x\n"]),
+    "a list ends with its indent": ("- ```\n  x\n\ny\n```\nz\n", ["  x\n\n", "z\n"]),
+    "not closed": ("~~~\nx\n\ny", ["x\n\ny"]),
+    "other line ends": ("a\r\n```\r\nx\r\n```\r\nb\r\n", ["x\r\n"]),
+    "a form feed ends no line": ("a\x0cb\n```\nx\n```\n", ["x\n"]),
+    "a carriage return ends one": ("a\r```\rx\r```\r", ["x\r"]),
 }
 
 

@@ -1,20 +1,18 @@
-"""Finds the code blocks of a Markdown text (CommonMark 4.5), also in lists and quotations."""
+"""Finds the code blocks of a Markdown text, as CommonMark reads it: text in, Fences out."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.templates.regions import lines_of
+from markdown_it import MarkdownIt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_OPENS = re.compile(
-    r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|>[ \t]*)*)"
-    r"(?P<fence>`{3,}|~{3,})(?P<info>[^\r\n]*)"
-)
+_BLOCKS = MarkdownIt("commonmark").disable("inline")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,46 +24,18 @@ class Fence:
     language: str
     before: str = ""  # the text before the fence on its line: `> ` in a quotation
 
-    @property
-    def depth(self) -> int:
-        """Depth of the quotation around it: each line begins with this number of >."""
-        return self.before.count(">")
-
 
 def fences(text: str) -> Iterator[Fence]:
-    """The code blocks.
-
-    One that is not closed goes on to the end of the text or of its quotation.
-    """
-    opened: Fence | None = None  # as if it ended where it begins
-    fence = ""
-    for each in lines_of(text):
-        start, end, line = each.start, each.end, each.text
-        if opened is not None:
-            inside = _unquoted(line, opened.depth)
-            if inside is not None and not _closes(inside, fence):
-                continue
-            yield replace(opened, end=start)
-            opened = None
-            if inside is not None:
-                continue
-        found = _OPENS.match(line)
-        if found is not None and not ("`" in found["fence"] and "`" in found["info"]):
-            fence = found["fence"]
-            opened = Fence(end, end, _language(found["info"]), found["before"])
-    if opened is not None:
-        yield replace(opened, end=len(text))
-
-
-def _unquoted(line: str, depth: int) -> str | None:
-    """The line without the marks of its quotation; None if it is not a line of the quotation."""
-    found = re.match(rf"(?:[ \t]*>){{{depth}}}", line)
-    return line[found.end() :] if found else None
-
-
-def _closes(line: str, fence: str) -> bool:
-    said = line.strip()
-    return len(said) >= len(fence) and said == fence[0] * len(said)
+    """The code blocks between fences, also in lists and quotations."""
+    starts = [0, *(found.end() for found in _LINE_END.finditer(text)), len(text)]
+    for token in _BLOCKS.parse(text):
+        if token.type == "fence" and token.map is not None:
+            first = token.map[0]
+            opening = text[starts[first] : starts[first + 1]]
+            lines = token.content.count("\n") + (token.content[-1:] not in {"", "\n"})
+            last = min(first + 1 + lines, len(starts) - 1)
+            before = opening[: opening.index(token.markup)]
+            yield Fence(starts[first + 1], starts[last], _language(token.info), before)
 
 
 def _language(info: str) -> str:
