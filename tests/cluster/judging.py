@@ -160,7 +160,7 @@ def _parts(result: FileResult, text: str, folder: Path, given: Mapping[str, Any]
         case "yaml" | "json":
             yield from _of_streams(result.text, text, json=result.kind == "json")
         case "helm" | "jinja":
-            yield Part(list(_nested(rendered(text, folder, given))), everywhere)
+            yield Part(list(nested(rendered(text, folder, given))), everywhere)
         case "markdown":
             yield from _of_fences(result.text, text)
 
@@ -185,7 +185,7 @@ def _objects(data: Any) -> list[Json]:
     ]
 
 
-def _nested(text: str) -> Iterator[Json]:
+def nested(text: str) -> Iterator[Json]:
     """The objects in a text, or in the texts in it: a cloud-config that writes files."""
     for document in documents.read(text).documents:
         found = _objects(document.data)
@@ -193,7 +193,7 @@ def _nested(text: str) -> Iterator[Json]:
         if not found:
             for inner in _texts(document.data):
                 if re.search(r"^\s*kind:", inner, re.MULTILINE):
-                    yield from _nested(inner)
+                    yield from nested(inner)
 
 
 def _texts(data: Any) -> Iterator[str]:

@@ -43,23 +43,41 @@ class NotRenderedError(Exception):
     """What the program said."""
 
 
-def rendered(text: str, folder: Path, given: Mapping[str, Any]) -> str:
-    """The text as helm renders it, or Jinja if it is none of Go's templates."""
+def rendered(text: str, folder: Path, given: Mapping[str, Any], like: str = "") -> str:
+    """The text as helm renders it, or Jinja if it is none of Go's templates.
+
+    With `like`, one of OTHERS, the values are others than by_name() gives.
+    """
     if re.search(r"\{%|\{#", text):
-        return by_jinja(text, given)
+        return by_jinja(text, given, like)
     try:
-        return by_helm(text, folder, given)
+        return by_helm(text, folder, given, like)
     except NotRenderedError as error:
         try:
-            return by_jinja(text, given)
+            return by_jinja(text, given, like)
         except NotRenderedError:
             raise error from None
 
 
-def by_helm(text: str, folder: Path, given: Mapping[str, Any]) -> str:
+# Other values, by the type of those that are usual: texts, numbers, truths, lists and maps.
+OTHERS: dict[str, dict[type, Any]] = {
+    "off": {bool: False, int: 0, list: [], dict: {}},
+    "much": {str: "other", int: 2},
+    "empty": {str: "", int: 0, bool: False},
+}
+
+
+def _other(value: Any, like: str) -> Any:
+    if isinstance(value, dict) and value:
+        return {name: _other(each, like) for name, each in value.items()}
+    return OTHERS[like].get(type(value), value) if like else value
+
+
+def by_helm(text: str, folder: Path, given: Mapping[str, Any], like: str = "") -> str:
     """What `helm template` makes of a chart with this one template."""
     values = _values(_written_out(text))
     _merge(values, given)
+    values = _other(values, like)
     templates = folder / "templates"
     templates.mkdir(parents=True, exist_ok=True)
     chart = {"apiVersion": "v2", "name": "judged", "version": "1.0.0", "appVersion": "1.0"}
@@ -148,22 +166,24 @@ def _readable(text: str) -> str:
 class _Given(jinja2.ChainableUndefined):
     """A variable of the playbook, given by its name."""
 
+    like = ""
+
     def __str__(self) -> str:
-        return str(by_name(str(self._undefined_name)))
+        return str(_other(by_name(str(self._undefined_name)), self.like))
 
     def __getitem__(self, name: object) -> Any:
-        return _Given(name=str(name))
+        return type(self)(name=str(name))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Given(name=name)
+        return type(self)(name=name)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
     def __bool__(self) -> bool:
-        return True
+        return bool(_other(True, self.like))
 
     def __contains__(self, _: object) -> bool:
         return False
@@ -177,16 +197,19 @@ _OF_ANSIBLE = {
 }
 
 
-def by_jinja(text: str, given: Mapping[str, Any]) -> str:
+def by_jinja(text: str, given: Mapping[str, Any], like: str = "") -> str:
     """What Jinja makes of it when lines with nothing but a block make no line."""
     # It makes YAML, so nothing is to be escaped.
     environment = jinja2.Environment(  # noqa: S701
-        undefined=_Given, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        undefined=type("_Other", (_Given,), {"like": like}),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters |= _OF_ANSIBLE
     environment.filters["int"] = lambda value: value if isinstance(value, int) else 1
     environment.tests["version"] = lambda *_: True
     try:
-        return _readable(environment.from_string(text).render(**given))
+        return _readable(environment.from_string(text).render(**_other(dict(given), like)))
     except (jinja2.TemplateError, TypeError) as error:
         raise NotRenderedError(f"Jinja: {error}") from error
