@@ -352,10 +352,40 @@ REMOVALS = [
         "m:\n  # why b\n  # why c\n  o: 1\n",
     ),
     case(
-        "and those between the items of a list, but none that is in an item",
+        "and those between the items of a list, and in them",
         "m:\n  a:\n  # why b\n  - b: 1\n    # of b\n    d: 1\n  # why c\n  - c: 1\n  o: 1\n",
         [Remove(at("m", "a"))],
-        "m:\n  # why b\n  # why c\n  o: 1\n",
+        "m:\n  # why b\n  # of b\n  # why c\n  o: 1\n",
+    ),
+    case(
+        "those in one item that is removed",
+        "a:\n- b: 1\n  # why d\n  d: 1\n- c: 1\n",
+        [Remove(at("a", 0))],
+        "a:\n# why d\n- c: 1\n",
+    ),
+    case(
+        "those in a map that becomes empty",
+        "a:  # a\n  # why b\n  b:\n    # why c\n    c: |\n      x\n# z\nd: 1\n",
+        [Set(at("a"), {})],
+        "a: {}  # a\n  # why b\n    # why c\n# z\nd: 1\n",
+    ),
+    case(
+        "the same with other line ends",
+        "a:\r\n  # why b\r\n  b: 1\r\nd: 1\r\n",
+        [Set(at("a"), {})],
+        "a: {}\r\n  # why b\r\nd: 1\r\n",
+    ),
+    case(
+        "those in a map that becomes another",
+        "a:\n  # why b\n  b: 1\n  # why c\n  c: 2\n",
+        [Set(at("a"), {"d": {"e": 1}})],
+        "a:\n  # why b\n  # why c\n  d:\n    e: 1\n",
+    ),
+    case(
+        "those in a map that becomes a list",
+        "a:\n  # why b\n  b: 1\n",
+        [Set(at("a"), [1])],
+        "a:\n  # why b\n- 1\n",
     ),
     case(
         "a comment behind a text above",

@@ -50,7 +50,7 @@ def _own_lines(document: Document, entry: Entry) -> Iterator[Replacement]:
     start, indent = line_start(text, entry.start), column(text, entry.start)
     known = document.once(_known_comments)
     if id(entry) not in known:
-        known[id(entry)] = list(_comments(text, entry))
+        known[id(entry)] = list(comments(text, entry))
     for line, sign in known[id(entry)]:
         yield Replacement(start, max(line, sign - indent), "")
         start = next_line(text, line_end(text, sign))
@@ -64,11 +64,11 @@ def _known_comments(_: Document) -> dict[int, list[tuple[int, int]]]:
     return {}
 
 
-def _comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:
+def comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:
     """The comments above the entries of a map or list: the begin of each line, and its sign."""
-    if not isinstance(entry, Member) or not isinstance(entry.value, Map | List):
+    if not isinstance(entry.value, Map | List):
         return
-    before = entry.key.end
+    before = entry.key.end if isinstance(entry, Member) else entry.start
     for inside in entries(entry.value) if not entry.value.flow else ():
         line, end = next_line(text, line_end(text, before)), line_start(text, inside.start)
         while line < end:
@@ -76,8 +76,18 @@ def _comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:
             if said.lstrip(" ").startswith("#"):
                 yield line, line + said.index("#")
             line += len(said)
-        yield from _comments(text, inside)
+        yield from comments(text, inside)
         before = inside.end
+
+
+def without_lines(document: Document, entry: Entry, start: int) -> Iterator[Replacement]:
+    """The lines of a value are removed, from the end of the line above; comments of them stay."""
+    text = document.text
+    for line, sign in comments(text, entry):
+        above = line - (2 if text[:line].endswith("\r\n") else 1)
+        yield Replacement(start, above, "")
+        start = line_end(text, sign)
+    yield Replacement(start, entry.value.end, "")
 
 
 def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:

@@ -238,13 +238,17 @@ def _instead_of_block(
             yield Replacement(node.start, node.end, writer.scalar(value))
             return
         yield Replacement(head, head, f" {writer.scalar(value)}")
-        yield Replacement(line_end(text, head), node.end, "")
+        yield from block.without_lines(document, entry, line_end(text, head))
         return
+    said = [text[at : line_end(text, at)] for _, at in block.comments(text, entry)]
     if isinstance(node, Map) is isinstance(value, dict):
-        yield _in_place(document, node, writer.block(value), ends)
+        above = sum(at < node.start for _, at in block.comments(text, entry))
+        yield _in_place(document, node, [*said[above:], *writer.block(value)], ends)
         return
     start = line_end(text, head) if line_start(text, node.start) > head else head
-    lines = _lines_below(document, entry, writer, value)
+    indent = column(text, node.start)
+    lines = [indented(each, indent) for each in said]
+    lines += _lines_below(document, entry, writer, value)
     yield Replacement(start, node.end, "".join(f"{ends}{line}" for line in lines))
 
 
