@@ -308,7 +308,12 @@ def program(folder: Path, name: str, script: str) -> None:
 def test_a_chart_is_rendered_by_helm(verify: Verify, tmp_path: Path) -> None:
     """The program gets the folder and the version; here it prints the template as it is."""
     is_asked = 'test "$1 $2 $4" = "template release --kube-version=1.36.0" || exit 9'
-    program(tmp_path, "helm", f'{is_asked}; PATH=/usr/bin:/bin; cat "$3/templates/pod.yaml"')
+    program(
+        tmp_path,
+        "helm",
+        f'{is_asked}; echo "# Source: x/templates/pod.yaml"; PATH=/usr/bin:/bin; '
+        'cat "$3/templates/pod.yaml"',
+    )
     written(tmp_path / "old", CHART)
     written(tmp_path / "new", {**CHART, "templates/pod.yaml": new()})
     assert verify("old", "new") == (EQUAL, "new: Pod/p: equal\n1 compared: 1 equal\n")

@@ -36,7 +36,7 @@ def run(args: SimpleNamespace) -> int:
     minor = int(args.target_version.partition(".")[2])
     plan = Plan(settings, inputs.inventory(args), target=(1, minor))
     with ExitStack() as stack:
-        old, new = _sides(args, minor, stack)
+        old, new = _sides(args, minor, settings, stack)
     found = comparison.compare(old, new, plan, _server(args, settings))
     texts = {**old.texts, **new.texts}
     file_command.write_files(args, lambda form: _printed(form, found, texts))
@@ -53,8 +53,10 @@ def exit_code(found: Sequence[Compared]) -> int:
     return _NOT_PROVABLE if Result.NOT_PROVABLE in results else 0
 
 
-def _sides(args: SimpleNamespace, minor: int, stack: ExitStack) -> tuple[sides.Side, sides.Side]:
-    asked = sides.Asked(minor, args.exclude)
+def _sides(
+    args: SimpleNamespace, minor: int, settings: Settings, stack: ExitStack
+) -> tuple[sides.Side, sides.Side]:
+    asked = sides.Asked(minor, args.exclude, settings=settings)
     if args.git is None:
         if len(args.paths) != 2:  # noqa: PLR2004
             raise InputError("write two files or folders, OLD and NEW; or --git REVISION [PATH...]")

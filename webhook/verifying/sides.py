@@ -15,19 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.errors import InputError
+from webhook.core.settings import Settings
 from webhook.evaluation.workloads import objects
 from webhook.files import reading, walk
 from webhook.files.results import FileResult
 from webhook.files.search import Lot
-from webhook.files.source import CHART, STREAM, Source
+from webhook.files.source import STREAM, Source, is_read
 from webhook.formats import kustomization, kustomize
 from webhook.formats.fences import fences
 from webhook.projects.building import Builder
+from webhook.verifying import charts
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     Raw = dict[str, Any]
 
@@ -38,17 +40,22 @@ _OTHERS = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
 }
+_HIDDEN = "no rendering shows all of it: add a file of values to the chart with which helm does"
 _OF_BLOCKS = "it has a code block that is no whole object"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object, and where it is: the file of this side, as it is named and below the argument."""
+    """An object, and where it is: the file of this side, as it is named and below the argument.
+
+    `beside` is what it has in common with the objects that are applied with it: a folder, a build.
+    """
 
     object: Raw
     path: str
     below: str
     place: Place = _FIRST
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,7 @@ class Asked:
     exclude: Sequence[str] = ()
     base: str = ""
     label: str = ""
+    settings: Settings = field(default_factory=Settings)
 
 
 def read(arguments: Sequence[str], asked: Asked) -> Side:
@@ -115,16 +123,14 @@ class _Reader:
 
     def folder(self, folder: str) -> None:
         """The files of a folder: those of charts and kustomizations are built once, together."""
-        found = sorted(self._files(folder))
-        charts = _outermost({Path(each).parent for each in found if Path(each).name == CHART})
-        files = [each for each in found if charts.isdisjoint(Path(each).parents)]
+        its, files = charts.split(sorted(self._files(folder)))
         builds = sorted(filter(_is_kustomization, {str(Path(each).parent) for each in files}))
+        builds = [each for each in builds if not kustomization.is_component(each)]
         used = {os.path.realpath(part) for each in builds for part in _parts(each)}
-        for chart in sorted(charts):
-            self.chart(str(chart))
+        for chart in its:
+            self.chart(chart)
         for build in builds:
-            if not kustomization.is_component(build):
-                self.kustomization(build)
+            self.kustomization(build)
         for file in files:
             if os.path.realpath(file) not in used:
                 self.file(file)
@@ -149,14 +155,15 @@ class _Reader:
         try:
             source = Source.of(path, raw)
         except InputError as error:
-            self._not_read(path, str(error).removeprefix(f"{path}: "), raw)
+            content = None if is_read(path) else raw  # kubectl may read what this program cannot
+            self._not_read(path, str(error).removeprefix(f"{path}: "), content)
             return
         if source.kind == "markdown":
             self._blocks(source)
         elif source.kind not in _MANIFESTS:
             why = _OTHERS.get(source.kind, "it is no manifest: its contents are not compared")
             self._not_read(path, why, raw, may_be_applied=source.kind in _OTHERS)
-        elif source.kind == "yaml" and kustomize.is_patch(source):
+        elif source.kind == "yaml" and _is_patch(source):
             self._not_read(path, "it is a patch: compare the kustomization that uses it", raw)
         else:
             self._objects(source, raw)
@@ -173,7 +180,9 @@ class _Reader:
             for at, obj in objects(document.data):
                 if isinstance(obj.get("kind"), str):
                     place = source.first_line(source.place(*document.place(at)))
-                    self.side.found.append(Found(obj, shown, below, place))
+                    self.side.found.append(
+                        Found(obj, shown, below, place, Path(below).parent.as_posix())
+                    )
                 else:
                     self._not_read(
                         path, "it has a document without a kind, which is no object", raw
@@ -192,18 +201,30 @@ class _Reader:
                 rest.append(f"```{block.language}\n{text}\n```\n")
                 continue
             place = source.place(block.start, block.start)
-            self.side.found += [Found(obj, shown, below, place) for obj in made]
+            beside = Path(below).parent.as_posix()
+            self.side.found += [Found(obj, shown, below, place, beside) for obj in made]
         left = "".join(rest).encode(errors="surrogatepass")
         self._not_read(path, _OF_BLOCKS, left, may_be_applied=False)
 
-    def chart(self, folder: str) -> None:
-        """What `helm template` prints for the default values."""
-        version = f"--kube-version=1.{self.asked.minor}.0"
-        words = ["helm", "template", "release", folder, version, "--include-crds", "--skip-tests"]
+    def chart(self, chart: charts.Chart) -> None:
+        """What `helm template` prints for the default values, and with each file of values."""
         if shutil.which("helm") is None:
-            self._not_read(folder, "it is a chart, and helm is not installed to render it")
-        else:
-            self._output(folder, words)
+            self._not_read(chart.folder, "it is a chart, and helm is not installed to render it")
+            return
+        minor = self.asked.minor
+        printed = [
+            self._output(each or chart.folder, charts.words(chart.folder, minor, each))
+            for each in ("", *chart.values)
+        ]
+
+        def render(copy: charts.Chart) -> str:
+            every = ("", *copy.values)
+            return "".join(_run(charts.words(copy.folder, minor, each))[0] for each in every)
+
+        if printed[0] is not None:
+            texts = [each or "" for each in printed]
+            for file in charts.hidden(chart, texts, self.asked.settings, render):
+                self._not_read(file, _HIDDEN, Path(file).read_bytes())
 
     def kustomization(self, folder: str) -> None:
         """What kustomize or kubectl builds; without them, what our own building is sure about."""
@@ -218,34 +239,24 @@ class _Reader:
             why = f"it is a kustomization, neither kustomize nor kubectl is installed: {unsure[0]}"
             self._not_read(folder, why)
             return
-        below = self._below(folder)
-        made = (each.data for each in build.made if each.data)
-        self.side.found += [Found(each, self._shown(folder), below) for each in made]
+        self._add((each.data for each in build.made if each.data), folder)
 
-    def _output(self, folder: str, words: list[str]) -> None:
-        """Add the objects that a program prints."""
-        why = ""
-        try:
-            done = subprocess.run(  # noqa: S603  # the user's own program, on the user's own folder
-                words, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            why = f"{words[0]} failed: {error}"
-        else:
-            if done.returncode:
-                said = done.stderr.decode(errors="replace").strip().splitlines()
-                errors = (line for line in said if line.lower().startswith("error"))
-                last = said[-1] if said else done.returncode
-                why = f"{words[0]} failed: {next(errors, last)}"
+    def _add(self, made: Iterable[Raw], path: str) -> None:
+        """Objects that are built or rendered together."""
+        shown, below = self._shown(path), self._below(path)
+        self.side.found += [Found(each, shown, below, beside=f"{below}/") for each in made]
+
+    def _output(self, path: str, words: list[str]) -> str | None:
+        """Add the objects that a program prints, and return the text; None if it fails."""
+        text, why = _run(words)
         if why:
-            self._not_read(folder, why)
-            return
-        stream = documents.read(done.stdout.decode(errors="replace"))
+            self._not_read(path, why)
+            return None
+        stream = documents.read(text)
         for each in stream.unread:
-            self._not_read(folder, f"{words[0]} printed what is not YAML: {each.reason}")
-        for document in stream.documents:
-            for _, obj in objects(document.data):
-                self.side.found.append(Found(obj, self._shown(folder), self._below(folder)))
+            self._not_read(path, f"{words[0]} printed what is not YAML: {each.reason}")
+        self._add((obj for each in stream.documents for _, obj in objects(each.data)), path)
+        return text
 
     def _not_read(
         self, path: str, why: str, content: bytes | None = None, *, may_be_applied: bool = True
@@ -261,9 +272,24 @@ class _Reader:
         return f"{label}:{self._below(path)}" if label else path
 
 
-def _outermost(folders: set[Path]) -> set[Path]:
-    """The folders that are in none of the others."""
-    return {each for each in folders if folders.isdisjoint(each.parents)}
+def _run(words: list[str]) -> tuple[str, str]:
+    """What a program prints; or why it failed."""
+    try:
+        done = subprocess.run(  # noqa: S603  # the user's own program, on the user's own folder
+            words, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "", f"{words[0]} failed: {error}"
+    if not done.returncode:
+        return done.stdout.decode(errors="replace"), ""
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    errors = (line for line in said if line.lower().startswith("error"))
+    return "", f"{words[0]} failed: {next(errors, said[-1] if said else done.returncode)}"
+
+
+def _is_patch(source: Source) -> bool:
+    """Whether it has the form of a patch, or its kustomization says so."""
+    return kustomize.is_patch(source) or kustomization.known_of(source.path)[1]
 
 
 def _is_kustomization(folder: str) -> bool:
