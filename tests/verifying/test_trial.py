@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -226,6 +227,24 @@ def test_the_command_holds_only_the_edits_that_are_wrong(
     text = file.read_text()
     assert "extensions/v1beta1" in text
     assert TOLERATIONS not in text
+
+
+def test_amounts_of_a_chart_are_held_together(tmp_path: Path) -> None:
+    """Amounts of one file that are wrong with a stand-in hold those of all files of the chart."""
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: x\nversion: 1.0.0\n")
+    changed = {}
+    for name, new in (("a", CURRENT.replace("{{ .Values.gpus }}", "1")), ("b", CURRENT)):
+        text = deployment(resources=GPUS)
+        source = Source.of_text(str(tmp_path / "templates" / f"{name}.yaml"), text)
+        result = replace(migrate_text(source, Plan()), new_text=deployment(resources=new))
+        changed[source.path] = result, source
+    wrong = {path: result for path, (result, _) in changed.items()}
+
+    found = trial.held(changed, Plan(), lambda source, _plan: wrong[source.path])
+
+    assert {path: each.new_text for path, each in found.items()} == dict.fromkeys(changed)
+    said = [each.message for result in found.values() for each in result.located]
+    assert sum("it is wrong" in each for each in said) >= 2
 
 
 def test_templates_of_the_corpus_are_right(capsys: pytest.CaptureFixture[str]) -> None:
