@@ -171,7 +171,7 @@ def test_names_of_the_settings() -> None:
     found = list(find(f"old.example/model older.example/gpu {LEGACY}", settings))
     assert [(each.found, each.advice) for each in found] == [
         ("old.example/model", "write new.example/model"),
-        ("older.example/gpu", "write new.example/gpu, as request and limit alike"),
+        ("older.example/gpu", "write new.example/gpu if this names the resource"),
     ]
 
 

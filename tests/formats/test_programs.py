@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.files.results import Plan, Status
+from webhook.files.results import Plan, Report, Status
 from webhook.files.source import Source
 from webhook.formats import programs
 from webhook.formats.migrate import migrate_text
+from webhook.reports.sarif import sarif
+from webhook.yamlpatch.splice import apply
 
 OLD = "alpha.kubernetes.io/nvidia-gpu"
 
@@ -87,6 +91,41 @@ def test_in_a_here_document_the_rule_has_said_it() -> None:
     said = [(each.place.line, each.status) for each in result.located if each.code == "GPU109"]
     assert said[0] == (2, Status.MANUAL), "outside of it"
     assert {status for _, status in said[1:]} == {Status.FIXABLE}
+
+
+# The line of a program, and what an editor makes of it; None: it has no suggestion.
+CONSTANTS = {
+    "Go": ("x.go", f'const gpu = "{OLD}"', 'const gpu = "nvidia.com/gpu"'),
+    "Go, the label": ("x.go", f'l := "{OLD}-name"', 'l := "nvidia.com/gpu.product"'),
+    "Go, a comment": ("x.go", f"// as {OLD} was", None),
+    "Go, a part of a text": ("x.go", f's := "requests.{OLD}x"', None),
+    "Go, a sentence": ("x.go", f's := "{OLD} is old"', None),
+    "Go, a constant of the API": ("x.go", "limits[v1.ResourceNvidiaGPU] = n", None),
+    "Python": ("x.py", f"limits = {{'{OLD}': n}}", "limits = {'nvidia.com/gpu': n}"),
+    "Python, a comment": ("x.py", f"a = 1  # '{OLD}'", None),
+    "a shell's variable": ("x.sh", f"GPU={OLD}", "GPU=nvidia.com/gpu"),
+    "a shell's JSON": ("x.sh", f"k -p '{{\"{OLD}\": 1}}'", "k -p '{\"nvidia.com/gpu\": 1}'"),
+    "a shell's longer word": ("x.sh", f"GPU={OLD}/x", None),
+    "the first word of a file": ("x.sh", OLD, None),
+    "Terraform may have it in a map": ("x.tf", f'"{OLD}" = 1', None),
+}
+
+
+@pytest.mark.parametrize(("name", "line", "wanted"), CONSTANTS.values(), ids=CONSTANTS)
+def test_a_whole_constant_has_a_suggestion(name: str, line: str, wanted: str | None) -> None:
+    text = f"{line}\n"
+    result = programs.migrate(Source.of_text(name, text, "other"), Plan())
+    assert (result.new_text, [each.fix for each in result.located if each.fix]) == (None, [])
+    fixes = [fix for each in result.located for fix in each.suggestion]
+    assert ([apply(text, fixes)] if fixes else []) == ([f"{wanted}\n"] if wanted else [])
+    log = json.loads(sarif(Report((result,))))
+    inserted = [
+        change["insertedContent"]["text"]
+        for each in log["runs"][0]["results"]
+        for fix in each.get("fixes", [])
+        for change in fix["artifactChanges"][0]["replacements"]
+    ]
+    assert inserted == [each.text for each in fixes]
 
 
 IN_DOCUMENTS = {

@@ -244,8 +244,10 @@ def test_unknown_members_are_passed_over_and_noted() -> None:
         )
     )
     assert found[NODE].value == {REQUIRED: {"nodeSelectorTerms": [term(A)]}}
-    assert found[NODE].notes == [f"nodeAffinity.{REQUIRED}.nodeSelectorTerms has no 'matchFields'"]
-    assert found[POD].notes == [f"podAffinity has no {'x' * 40!r}"]
+    assert found[NODE].notes == [
+        f"'matchFields' in nodeAffinity.{REQUIRED}.nodeSelectorTerms was never read"
+    ]
+    assert found[POD].notes == [f"{'x' * 40!r} in podAffinity was never read"]
     assert not found[NODE].left
     assert unknown == ["extra"]
 

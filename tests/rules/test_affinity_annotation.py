@@ -355,8 +355,8 @@ def test_a_field_that_never_shipped_goes_where_the_user_wants_what_is_unsafe() -
 def test_a_preferred_term_about_no_pod_stays_behind_or_goes_with_what_is_unsafe() -> None:
     """Pattern 14: weight and selector on one level. The scheduler saw an empty term there."""
     flat, term = {"weight": 100, **NEAR}, {"weight": 1, "podAffinityTerm": NEAR}
-    notes = [f"podAntiAffinity.{PREFERRED} has no {member!r}" for member in NEAR] + [
-        "a preferred term has no podAffinityTerm, so it selected no pod"
+    notes = [f"{member!r} in podAntiAffinity.{PREFERRED} was never read" for member in NEAR] + [
+        "a preferred term has no podAffinityTerm, so it selected no pod: write one"
     ]
     assert found(rule, said({"podAntiAffinity": {PREFERRED: [flat]}})) == [
         reported(AT, noted(note).message) for note in notes
@@ -370,7 +370,7 @@ def test_members_that_no_scheduler_read_are_dropped_and_named() -> None:
     value = node(ZONE | {"matchFields": PIN["matchFields"]}) | {"nodeAfinity": {}}
     assert found(rule, said(value)) == [
         repaired(AT, "no scheduler read 'nodeAfinity' of the affinity annotation: delete it"),
-        noted(f"nodeAffinity.{REQUIRED}.nodeSelectorTerms has no 'matchFields'"),
+        noted(f"'matchFields' in nodeAffinity.{REQUIRED}.nodeSelectorTerms was never read"),
         moved(Set(NODE, {REQUIRED: terms(ZONE)})),
     ]
 

@@ -115,33 +115,35 @@ def test_the_whole_finding() -> None:
     [
         pytest.param(
             workload(EXTENSIONS, "Deployment", NAMED, strategy={"type": "Recreate"}),
-            "revisionHistoryLimit 10, not all; progressDeadlineSeconds 600, not none",
+            "revisionHistoryLimit: 2147483647 (now 10); "
+            "progressDeadlineSeconds: 2147483647 (now 600)",
             id="a Deployment of extensions",
         ),
         pytest.param(
             workload("apps/v1beta1", "Deployment", NAMED),
-            "revisionHistoryLimit 10, not 2",
+            "revisionHistoryLimit: 2 (now 10)",
             id="a Deployment of apps/v1beta1",
         ),
         pytest.param(
             workload("batch/v2alpha1", "ScheduledJob"),
-            "successfulJobsHistoryLimit 3, not all; failedJobsHistoryLimit 1, not all",
+            "successfulJobsHistoryLimit: 2147483647 (now 3); "
+            "failedJobsHistoryLimit: 2147483647 (now 1)",
             id="a ScheduledJob",
         ),
         pytest.param(
             workload(EXTENSIONS, "Job", NAMED),
-            "backoffLimit 6, not endless retries",
+            "backoffLimit: 2147483647 (now 6)",
             id="a Job",
         ),
         pytest.param(
             workload(EXTENSIONS, "ReplicaSet"),
-            "no labels on the ReplicaSet itself, not its template's",
+            "the template's labels as metadata.labels (now none)",
             id="an object without labels",
         ),
     ],
 )
 def test_other_defaults_are_told(obj: Any, changed: str) -> None:
-    message = f"other defaults than in {obj['apiVersion']}: {changed}"
+    message = f"to keep the defaults of {obj['apiVersion']}, write {changed}"
     at = ROOT / "apiVersion"
     assert found(rule, obj) == [Finding(rule.CODE, at, message, severity=Severity.NOTICE)]
 

@@ -45,7 +45,8 @@ OLD = "the host path {} looks like an old driver's and is left as it is"
 
 
 def suspect(path: str, position: int = 0) -> Finding:
-    message = f"{OLD.format(path)}; delete the volume, or list it in drivers.remove"
+    delete = "delete the volume, or list it in drivers.remove of the settings (--config)"
+    message = f"{OLD.format(path)}; {delete}"
     return reported(VOLUMES / position, message)
 
 

@@ -192,7 +192,7 @@ def test_how_an_old_object_was_converted_is_said(verify: Verify, tmp_path: Path)
     for words in (
         "converted first: GPU120 Deployment of extensions/v1beta1 was removed in 1.16",
         "converted first: GPU121 apps/v1 needs spec.selector",
-        "converted first: GPU122 other defaults than in extensions/v1beta1",
+        "converted first: GPU122 to keep the defaults of extensions/v1beta1",
     ):
         assert words in said
     assert verify("old.yaml", "old.yaml")[0] == DIFFERENT

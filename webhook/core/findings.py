@@ -44,7 +44,7 @@ class Finding:
     finding `lags` if nodes may just have got what the pod needs: no review shows that. For a
     manifest, `origin` is the place and `touched` are the edits in the original document; `held` is
     the reason if the edits were not made. `object` is the name of the object, such as
-    `Deployment/name`.
+    `Deployment/name`. `word` is the part of the text at this place that it is about.
     """
 
     code: str
@@ -62,6 +62,7 @@ class Finding:
     origin: Path = ROOT
     touched: tuple[Edit, ...] = ()
     held: str = ""
+    word: str = ""
 
     @property
     def action(self) -> str:

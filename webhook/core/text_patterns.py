@@ -80,7 +80,7 @@ RESOURCE_TEXT = Pattern(
     "resource-name",
     rf"(?:{{resource}}){END}",
     "current nodes do not offer this resource",
-    "write {gpu}, as request and limit alike",
+    "write {gpu} if this names the resource",
 )
 AFFINITY_TEXT = Pattern(
     "affinity-annotation",

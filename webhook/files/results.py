@@ -47,6 +47,8 @@ class Located:
     path: str = ""  # in the object, such as `spec.containers[0].resources`
     object: str = ""  # such as `Deployment/name`
     fix: tuple[Replacement, ...] = ()
+    # What a user may write; only the user knows what else depends on it.
+    suggestion: tuple[Replacement, ...] = ()
 
     def undone(self, why: str) -> Located:
         """The same finding, with edits that must not be made."""

@@ -157,7 +157,7 @@ def _located(source: Source, work: _Work) -> Iterator[Located]:
                 found.code,
                 not_done(found.message, why) if why else found.message,
                 status,
-                _place(source, work.document, found.origin),
+                _place(source, work.document, found.origin, found.word),
                 found.origin.dotted,
                 found.object,
                 _fix(work, made, found) if status is not Status.NOTICE else (),
@@ -291,9 +291,9 @@ def _fix(work: _Work, made: Evaluation, found: Finding) -> tuple[Replacement, ..
     return work.fixes[known]
 
 
-def _place(source: Source, document: Document, at: Path) -> Place:
-    """The first line of the value at the path, or of its nearest parent."""
-    start, end = document.place(at)
+def _place(source: Source, document: Document, at: Path, word: str = "") -> Place:
+    """The first line of the value at the path, or of its nearest parent; or the word in it."""
+    start, end = document.place(at, word)
     return source.place(start, min(end, line_end(source.text, start)))
 
 

@@ -20,13 +20,15 @@ from webhook.kube.managed_fields import LAST_APPLIED
 from webhook.kube.pod import as_map
 from webhook.rules import PATTERNS, codes, legacy_resource, model_label
 from webhook.templates import actions
+from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import line_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from webhook.core.settings import Settings
     from webhook.templates.actions import Arm, Template
-    from webhook.yamlpatch.places import Place, Replacement
+    from webhook.yamlpatch.places import Place
 
 _YAML_COMMENT = re.compile(r"(?:^|\s)#")
 _SLASHES = re.compile(r"(?:^|\s)//")
@@ -39,6 +41,7 @@ _WITH_SLASHES = (
 _WITH_EITHER = (".jsonnet", ".libsonnet", ".tf", ".tfvars", ".hcl", ".php")
 # From the begin of a line, because it may also stand in a text.
 _BLOCK_COMMENT = re.compile(r"^[ \t]*/\*.*?(?:\*/|\Z)", re.DOTALL | re.MULTILINE)
+_PROGRAMS = (".go", ".py", ".sh", ".bash", ".zsh", ".ksh")
 _QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -130,7 +133,25 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
         if source.kind == "json" and (place.line, message) in told:
             continue
         told.add((place.line, message))
-        yield Located(match.code, message, Status.NOTICE if is_notice else Status.MANUAL, place)
+        status = Status.NOTICE if is_notice else Status.MANUAL
+        suggestion = () if is_notice else _of_constant(source, match, plan.settings)
+        yield Located(match.code, message, status, place, suggestion=suggestion)
+
+
+def _of_constant(source: Source, match: Match, settings: Settings) -> tuple[Replacement, ...]:
+    """The current name for a constant of a program that is nothing but the legacy one."""
+    if not source.path.endswith(_PROGRAMS):
+        return ()
+    names = dict.fromkeys(settings.legacy_resources, settings.gpu_resource)
+    names[settings.models.legacy_label] = settings.models.key
+    before = source.text[match.start - 1 : match.start]
+    after = source.text[match.end : match.end + 1]
+    is_whole = (before in _QUOTES and before == after) or (
+        before == "=" and not after.strip(" \n;")
+    )
+    if not (is_whole and match.found in names):
+        return ()
+    return (Replacement(match.start, match.end, names[match.found]),)
 
 
 def _describes_api(source: Source) -> bool:

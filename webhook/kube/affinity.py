@@ -108,7 +108,7 @@ def _note_unknown(section: Section, where: str, key: str) -> None:
         section.left = True
         section.notes.append(f"{where}.{NEVER_SHIPPED} was never implemented")
     else:
-        section.notes.append(f"{where} has no {key[:40]!r}")
+        section.notes.append(f"{key[:40]!r} in {where} was never read")
 
 
 def empty_namespaces(section: Section, meaning: str) -> None:
@@ -144,7 +144,9 @@ def terms_of_no_pods(section: Section) -> None:
     if len(kept) < len(preferred):
         section.value[PREFERRED] = kept
         section.left = True
-        section.notes.append("a preferred term has no podAffinityTerm, so it selected no pod")
+        section.notes.append(
+            "a preferred term has no podAffinityTerm, so it selected no pod: write one"
+        )
 
 
 def rename_labels(section: Section, today_of: Callable[[str, Sequence[str]], str]) -> None:

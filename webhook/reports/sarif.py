@@ -116,13 +116,16 @@ def _result(result: FileResult, located: Located, index: int) -> dict[str, Any]:
 
 def _fixes(result: FileResult, located: Located, lines: Lines) -> dict[str, Any]:
     """The fixes for an editor. Findings that are fixed already have none."""
-    if not located.fix or located.status is Status.FIXED:
+    fix = located.fix or located.suggestion
+    if not fix or located.status is Status.FIXED:
         return {}
     change = {
         "artifactLocation": _artifact(result.path),
-        "replacements": [_replacement(each, lines) for each in located.fix],
+        "replacements": [_replacement(each, lines) for each in fix],
     }
     words = f"As `gpu-webhook migrate --write` does for {visible(located.code)}"
+    if not located.fix:
+        words = "Renames the constant: check the code that uses it"
     return {"fixes": [{"description": {"text": words}, "artifactChanges": [change]}]}
 
 

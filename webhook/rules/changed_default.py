@@ -44,6 +44,7 @@ _WAITED = {
 }
 _ROLLED = {(_EXTENSIONS, "Deployment")}
 _AT_ONCE = ("maxSurge", "maxUnavailable")
+_ALL = (1 << 31) - 1  # the API server takes no more, and for a deadline it means none
 _TOOK_LABELS = (_EXTENSIONS, "apps/v1beta1")
 
 
@@ -61,7 +62,7 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
         yield from _rolling(as_map(spec.get("strategy")))
     changed = list(_changed(version, kind, obj, spec))
     if changed:
-        message = f"other defaults than in {version}: {'; '.join(changed)}"
+        message = f"to keep the defaults of {version}, write {'; '.join(changed)}"
         yield Finding(CODE, ROOT / "apiVersion", message, severity=Severity.NOTICE)
 
 
@@ -83,18 +84,18 @@ def _rolling(strategy: Raw) -> Iterator[Finding]:
 def _changed(version: str, kind: str, obj: Raw, spec: Raw) -> Iterator[str]:
     """What is otherwise today, for fields that the file does not set."""
     if kind == "Deployment":
-        kept = {_EXTENSIONS: "all", "apps/v1beta1": "2"}.get(version)
+        kept = {_EXTENSIONS: _ALL, "apps/v1beta1": 2}.get(version)
         if kept and spec.get("revisionHistoryLimit") is None:
-            yield f"revisionHistoryLimit 10, not {kept}"
+            yield f"revisionHistoryLimit: {kept} (now 10)"
         if version == _EXTENSIONS and spec.get("progressDeadlineSeconds") is None:
-            yield "progressDeadlineSeconds 600, not none"
+            yield f"progressDeadlineSeconds: {_ALL} (now 600)"
     if version == _ALPHA_JOBS and kind != "Job":
         if spec.get("successfulJobsHistoryLimit") is None:
-            yield "successfulJobsHistoryLimit 3, not all"
+            yield f"successfulJobsHistoryLimit: {_ALL} (now 3)"
         if spec.get("failedJobsHistoryLimit") is None:
-            yield "failedJobsHistoryLimit 1, not all"
+            yield f"failedJobsHistoryLimit: {_ALL} (now 1)"
     if kind == "Job" and spec.get("backoffLimit") is None:
-        yield "backoffLimit 6, not endless retries"
+        yield f"backoffLimit: {_ALL} (now 6)"
     labels = as_map(as_map(spec.get("template")).get("metadata")).get("labels")
     if version in _TOOK_LABELS and labels and not as_map(obj.get("metadata")).get("labels"):
-        yield f"no labels on the {kind} itself, not its template's"
+        yield "the template's labels as metadata.labels (now none)"

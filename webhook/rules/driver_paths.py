@@ -104,7 +104,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         elif fate is _Fate.ALIVE:
             yield Finding(CODE, at, _LIVES.format(shown), severity=Severity.NOTICE)
         elif fate is _Fate.REPORTED:
-            message = f"{_OLD.format(shown)}; delete the volume, or list it in drivers.remove"
+            message = f"{_OLD.format(shown)}; {_DELETE}"
             yield Finding(CODE, at, message, severity=Severity.MANUAL)
         elif not cx.may_constrain or name is None:
             message = f"{_OLD.format(shown)}: delete the volume and its mounts"
@@ -148,10 +148,11 @@ def _manages(pod: Pod) -> bool:
     return any(manages_driver(str(each.raw.get("image", ""))) for each in pod.containers)
 
 
+_DELETE = "delete the volume, or list it in drivers.remove of the settings (--config)"
 _OLD = "the host path {} looks like an old driver's and is left as it is"
 _LIVES = (
     "the host path {} is where GKE or CCE keeps the driver today and is left as it is; on other "
-    "nodes delete the volume, or list it in drivers.remove"
+    "nodes delete the volume, or list it in drivers.remove of the settings (--config)"
 )
 _DEVICE = "the device {} of the node is mounted, and the device plugin brings those asked for"
 _REMOVED = (

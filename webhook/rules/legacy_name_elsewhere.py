@@ -117,5 +117,5 @@ def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
 def _text(at: Path, value: object, cx: Context) -> Iterator[Finding]:
     if isinstance(value, str):
         said = {match.found: match.message for match in find(value, _PATTERNS, cx.settings)}
-        for message in said.values():
-            yield Finding(CODE, at, message, severity=Severity.MANUAL)
+        for word, message in said.items():
+            yield Finding(CODE, at, message, severity=Severity.MANUAL, word=word)

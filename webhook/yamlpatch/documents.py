@@ -87,8 +87,11 @@ class Document:
             node = entry.value if entry is not None else None
         return node
 
-    def place(self, at: Path) -> tuple[int, int]:
-        """The place to show for this path: the member's name and value, or the nearest one."""
+    def place(self, at: Path, word: str = "") -> tuple[int, int]:
+        """The place to show for this path: the member's name and value, or the nearest one.
+
+        In a long text it is that of the word, if the text has it as it is.
+        """
         node, entry = self.root, None
         for token in at:
             deeper = entry_at(real(node), token)
@@ -97,7 +100,8 @@ class Document:
             entry, node = deeper, deeper.value
         if entry is None:
             return self.root.outer, self.root.end
-        return entry.start, entry.end
+        begins = self.text.find(word, entry.start, entry.end) if word else -1
+        return (entry.start, entry.end) if begins < 0 else (begins, begins + len(word))
 
 
 @dataclass(frozen=True, slots=True)
