@@ -15,8 +15,9 @@ import yaml
 
 from tests.cluster.client import path_of, until
 from tests.cluster.controlplane import ControlPlane, free_ports
-from tests.cluster.pods import alpha, modern, named, pod
-from tests.cluster.webhook import BASE, KINDS, WebhookServer, kustomized, registered
+from tests.cluster.nodes import gpu_node
+from tests.cluster.pods import NVIDIA, alpha, modern, named, pod
+from tests.cluster.webhook import BASE, KINDS, ROOT, WebhookServer, kustomized, registered
 from tests.cluster.workloads import made_by
 from webhook.cli.main import main
 from webhook.core.settings import Settings
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 
 NAMESPACE = "gpu-webhook"
 SAFE, UNKNOWN, LEFT = 0, 2, 3
+# Pods get the toleration of GPU nodes in one namespace only.
+TOLERATING = """\
+policy:
+  rules: {GPU201: off}
+  overrides: [{namespaces: [tolerating], rules: {GPU201: enforce}}]
+"""
 
 
 class Installed:
@@ -91,7 +98,11 @@ def plane() -> Iterator[ControlPlane]:
 def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     (port,) = free_ports(1)
     folder = tmp_path_factory.mktemp("report")
-    words = [f"--metrics-bind=:{port}"]
+    taint = {"key": NVIDIA, "effect": "NoSchedule"}
+    nodes, settings = folder / "nodes.json", folder / "settings.yaml"
+    nodes.write_text(json.dumps({"kind": "NodeList", "items": [gpu_node("a", 8, taints=[taint])]}))
+    settings.write_text(TOLERATING)
+    words = [f"--metrics-bind=:{port}", f"--inventory={nodes}", f"--config={settings}"]
     with (
         WebhookServer(folder, plane.authority, words) as server,
         registered(plane, server.port, plane.authority.bundle),
@@ -245,6 +256,75 @@ def test_legacy_names_in_objects_of_other_kinds_are_gaps(installed: Installed) -
 
 def _of(kinds: str, names: str) -> str:
     return f"whether pods are made from {kinds} with legacy names: {names}: migrate or delete them"
+
+
+def test_a_repair_of_a_modern_pod_that_ended_is_left(installed: Installed) -> None:
+    """Neither the pod nor its Event is there any more: the servers know when it came."""
+    client, team = installed.cluster.client, installed.cluster.make_namespace("tolerating")
+    assert installed.report()[1]["repairs"] == []
+    tried = named(pod(modern()), "monthly")
+    client.create(tried, team, dry_run=True)
+    time.sleep(1.5)  # workers hand over their counts once a second
+    assert installed.report()[1]["repairs"] == []
+    made = client.create(tried, team).body
+    assert made["metadata"]["annotations"]["gpu-webhook.dev/repaired"] == "GPU201"
+    client.delete("Pod", "monthly", team)
+
+    def is_counted() -> bool:
+        return [each["rule"] for each in installed.report()[1]["repairs"]] == ["GPU201"]
+
+    until(is_counted, "the repair in the metrics")
+    code, found = installed.report()
+    assert (code, found["verdict"]) == (LEFT, "left")
+    assert "repairs by GPU201 in the last 30 days" in found["answer"]
+
+
+def test_replicas_that_were_removed_took_their_counts_along(installed: Installed) -> None:
+    """By an autoscaler or `kubectl scale`: the API server notes no time of these writes."""
+    cluster = installed.cluster
+
+    def pods() -> list[str]:
+        return [each["metadata"]["name"] for each in cluster.client.list("Pod", NAMESPACE)]
+
+    assert installed.report()[1]["known"]["because"] == f"{installed.pod} started"
+    scale = ("-n", NAMESPACE, "scale", "deployment/gpu-webhook")
+    cluster.kubectl(*scale, "--replicas=2")
+    until(lambda: len(pods()) == 2, "the second pod")
+    time.sleep(2)
+    before = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    cluster.kubectl(*scale, "--replicas=1")
+    until(lambda: pods() == [installed.pod], "its end", 60)
+    known = installed.report()[1]["known"]
+    assert known["because"].startswith("the number of replicas was changed (")
+    assert known["since"] >= before[:-3]
+
+
+def test_a_policy_that_only_the_webhook_enforces_is_left(installed: Installed) -> None:
+    cluster = installed.cluster
+    guard = yaml.safe_load((ROOT / "manifests" / "guard" / "webhook.yaml").read_text())
+    team = cluster.make_namespace("guarded", {"gpu-webhook.dev/guard": "enabled"})
+    settings = ("-n", NAMESPACE, "patch", "configmap", "gpu-webhook-settings", "--type=merge", "-p")
+
+    def policies(text: str) -> Any:
+        cluster.kubectl(*settings, json.dumps({"data": {"settings.yaml": text}}))
+        return installed.report()
+
+    enforced = "policy: {rules: {GPU303: enforce, GPU304: enforce}}\n"
+    limits = "capacity: {limits: [{gpus: {nvidia.com/gpu: 2}}]}\n"
+    cluster.client.demand("POST", path_of(KINDS[0]), guard)
+    try:
+        assert policies(limits)[1]["policies"] == {}
+        code, found = policies(enforced + limits)
+        assert (code, {*found["policies"]}) == (LEFT, {"GPU303", "GPU304"})
+        assert "only the webhook enforces GPU303, GPU304" in found["answer"]
+        assert team in found["policies"]["GPU303"]
+    finally:
+        cluster.client.demand("DELETE", path_of(KINDS[0], name=guard["metadata"]["name"]))
+    try:
+        assert {*policies(enforced)[1]["policies"]} == set()
+    finally:
+        policies("{}\n")
+        cluster.kubectl("delete", "namespace", team)
 
 
 def test_a_server_that_does_not_answer_is_a_gap(installed: Installed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ PAGE = """\
 # HELP gpu_webhook_last_legacy_timestamp_seconds When.
 # TYPE gpu_webhook_last_legacy_timestamp_seconds gauge
 gpu_webhook_last_legacy_timestamp_seconds {last}
+gpu_webhook_rule_last_repair_timestamp_seconds{{rule="GPU101"}} {last}
+gpu_webhook_rule_last_repair_timestamp_seconds{{rule="GPU201"}} 0.0
 {more}"""
 
 
@@ -58,6 +61,19 @@ def seen(*servers: Raw, **more: Any) -> Facts:
     return replace(WHOLE, pods=servers, **more)
 
 
+SETS = "/apis/apps/v1/namespaces/gpu-webhook/replicasets"
+
+
+def replica_set(days: float, owner: str = "gpu-webhook") -> Raw:
+    """One that its Deployment scaled so long ago."""
+    by = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "controller": True}
+    return written({"metadata": {"ownerReferences": [by]}}, (days, ""), (0, "status"))
+
+
+def listed(*sets: Raw) -> str:
+    return json.dumps({"kind": "ReplicaSetList", "metadata": {}, "items": sets})
+
+
 WHOLE = replace(
     HEALTHY,
     deployment=written(HEALTHY.deployment, (80, ""), (0, "status")),
@@ -72,6 +88,7 @@ QUIET = {
     page_of("a"): PAGE.format(last=0, more=""),
     page_of("b"): PAGE.format(last=0, more=""),
     API: f"process_start_time_seconds {NOW - 70 * DAY}\n",
+    SETS: listed(replica_set(60)),
 }
 
 
@@ -81,8 +98,8 @@ class Pages:
     def __init__(self, pages: dict[str, Any]) -> None:
         self._pages = pages
 
-    def get(self, path: str, _query: object, *, media_type: str) -> bytes:
-        assert media_type == "text/plain"
+    def get(self, path: str, _query: object, _most: int = 0, *, media_type: str = "") -> bytes:
+        assert (media_type == "text/plain") == (path != SETS)
         answer = self._pages.get(path, Refused(404, "not found"))
         if isinstance(answer, Fault):
             raise answer
@@ -90,7 +107,7 @@ class Pages:
 
 
 def read(facts: Facts, **pages: Any) -> counted.Counted:
-    named = {"a": page_of("a"), "b": page_of("b"), "api": API}
+    named = {"a": page_of("a"), "b": page_of("b"), "api": API, "sets": SETS}
     given = QUIET | {named[key]: value for key, value in pages.items()}
     return counted.read(Pages(given), facts)  # type: ignore[arg-type]
 
@@ -135,6 +152,12 @@ SINCE: dict[str, tuple[Facts, dict[str, Any], float, str]] = {
         {"api": f"process_start_time_seconds {NOW - 3 * DAY}\n"},
         3,
         "the API server started",
+    ),
+    "a replica was removed, of whichever template": (
+        WHOLE,
+        {"sets": listed(replica_set(60), replica_set(6), replica_set(1, "grafana"))},
+        6,
+        f"the number of replicas was changed ({counted.EACH})",
     ),
     "a pod that finished counts no more": (
         seen(*WHOLE.pods, {**server("c", 1), "status": {"phase": "Failed"}}),
@@ -208,6 +231,18 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         WHOLE,
         {"api": "up 1\n"},
         ["whether calls of the webhook failed: process_start_time_seconds is missing"],
+        True,
+    ),
+    "ReplicaSets may not be listed": (
+        WHOLE,
+        {"sets": Refused(403, "no")},
+        ["whether replicas were removed: ReplicaSets: 403: no"],
+        True,
+    ),
+    "a page of an older version, which does not say what it repaired": (
+        WHOLE,
+        {"a": "gpu_webhook_last_legacy_timestamp_seconds 0\n"},
+        [f"what came to a: {UNREAD}gpu_webhook_rule_last_repair_timestamp_seconds is missing"],
         True,
     ),
     "a page that does not answer": (
@@ -332,4 +367,14 @@ def test_the_counts_of_all_servers_are_added_up() -> None:
         b=page(("ml", "Job", 6e8, 3), ("vision", "Pod", 3e8, 1)),
     )
     assert found.last == {"ml": 6e8, "other": 4e8, "vision": 3e8}
+    assert found.repairs == {}, "those of legacy words are known by namespace"
     assert found.kinds == {"ml": {"Job": 5, "Pod": 1}, "other": {"other": 7}, "vision": {"Pod": 1}}
+
+
+def test_the_last_repair_by_each_rule_that_modern_pods_need() -> None:
+    more = 'gpu_webhook_rule_last_repair_timestamp_seconds{{rule="{}"}} {}\n'
+    pages = {
+        "a": PAGE.format(last=NOW, more=more.format("GPU202", 5e8) + more.format("GPU303", 9e8)),
+        "b": PAGE.format(last=NOW, more=more.format("GPU202", 6e8)),
+    }
+    assert read(WHOLE, **pages).repairs == {"GPU202": 6e8}

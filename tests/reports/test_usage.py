@@ -77,6 +77,21 @@ ANSWERS: dict[str, tuple[Usage, str, str]] = {
         "left",
         "Not yet: 3 owners with legacy objects left",
     ),
+    "a modern pod was repaired within the time that counts": (
+        replace(SAFE, repairs={"GPU201": ago(29.9), "GPU202": ago(31)}),
+        "left",
+        "Not yet: repairs by GPU201 in the last 30 days",
+    ),
+    "one was repaired before that": (
+        replace(SAFE, repairs={"GPU201": ago(31)}),
+        "safe",
+        "Nothing legacy for 31 days: safe to remove",
+    ),
+    "a policy is in force": (
+        replace(SAFE, policies={"GPU303": "guards team-a"}),
+        "left",
+        "Not yet: only the webhook enforces GPU303",
+    ),
     "it is not known since when": (
         replace(SAFE, since=math.inf, gaps=("x",)),
         "unknown",

@@ -77,7 +77,7 @@ def commands(page: Page) -> Iterator[str]:
 def main() -> None:
     scratch = Scratch()
     counter = metrics.counting(
-        scratch.path, [("rule_failures", "GPU101"), ("rule_failures", "GPU301")]
+        scratch.path, [("rule_failures", "GPU101"), ("rule_failures", "GPU301")], ["GPU201"]
     )
     counter.settings(ok=True)
     from webhook.telemetry.page import Page  # noqa: PLC0415  # as serve does

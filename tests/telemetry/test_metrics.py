@@ -183,6 +183,7 @@ def test_nothing_is_said_of_an_inventory_that_nobody_loaded(server: Counted) -> 
 
 LEGACY, LAST = "gpu_webhook_legacy_objects_total", "gpu_webhook_last_legacy_timestamp_seconds"
 SEEN = "gpu_webhook_namespace_last_legacy_timestamp_seconds"
+REPAIRS = "gpu_webhook_rule_last_repair_timestamp_seconds"
 
 
 def test_the_last_legacy_object_is_that_of_all_workers_dead_ones_included(server: Counted) -> None:
@@ -198,6 +199,18 @@ def test_the_last_legacy_object_is_that_of_all_workers_dead_ones_included(server
     assert (value(found, LAST) or 0) > between
     assert (value(found, SEEN, namespace="team-b") or 0) > between
     assert 0 < (value(found, SEEN, namespace="team-a") or 0) < between
+
+
+def test_the_last_repair_by_each_rule_is_that_of_all_workers(server: Counted) -> None:
+    server.tell("all", "flush")
+    assert value(scrape(server.port), REPAIRS, rule="GPU201") == 0, "none is said, not left out"
+    server.tell("all", "repaired", [("GPU201", "enforce", "repaired")])
+    between = time.time()
+    server.tell(0, "repaired", [("GPU202", "enforce", "repaired"), ("GPU101", "warn", "reported")])
+    found = scrape(server.port)
+    assert 0 < (value(found, REPAIRS, rule="GPU201") or 0) < between
+    assert (value(found, REPAIRS, rule="GPU202") or 0) > between
+    assert value(found, REPAIRS, rule="GPU101") is None
 
 
 def test_the_page_has_the_version(server: Counted) -> None:

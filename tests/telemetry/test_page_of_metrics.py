@@ -51,6 +51,7 @@ def test_the_page_names_every_metric_with_its_labels(tmp_path: Path) -> None:
     for name in families.GAUGES:
         names[f"gpu_webhook_{name}"] = set()
     names[f"gpu_webhook_{families.SEEN}"] = {"namespace"}
+    names[f"gpu_webhook_{families.REPAIRED}"] = {"rule"}
     for family in (*Build().collect(), *watched(tmp_path)):
         for sample in family.samples:
             names[sample.name] = set(sample.labels)

@@ -47,8 +47,11 @@ class Recorder:
             more["legacy"] = any(map(is_legacy, outcome.codes))
             if review.request.get("dryRun") is True:
                 more["dryRun"] = True
-            elif more["legacy"]:
-                self.metrics.legacy(review.request["namespace"], self._kind(obj, more["owner"]))
+            else:
+                self.metrics.repaired(outcome.decisions)
+                if more["legacy"]:
+                    kind = self._kind(obj, more["owner"])
+                    self.metrics.legacy(review.request["namespace"], kind)
             self._write(review, obj, began, outcome.word, codes=outcome.codes, **more)
         self.metrics.review(path, outcome.word or "passed", perf_counter() - began)
         return response.answer(

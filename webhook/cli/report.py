@@ -16,7 +16,7 @@ from webhook.cli import file_command, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
 from webhook.cluster import client, listing, objects, other_kinds
-from webhook.doctor import counted, facts
+from webhook.doctor import counted, facts, policies
 from webhook.files.results import Plan
 from webhook.inventory.project import seconds_of
 from webhook.kube.pod import as_map
@@ -56,6 +56,7 @@ def _read(args: SimpleNamespace) -> Usage:
     with answered():
         installed = facts.read(api, args.namespace, args.pod_namespace)
     came = counted.read(api, installed)
+    unknown = [f"what is guarded: {why}"] if (why := installed.refusal("guarded")) else []
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
     scan = scan_cluster.Scan(
         SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
@@ -65,7 +66,7 @@ def _read(args: SimpleNamespace) -> Usage:
     )
     with progress() as show_progress:
         told = list(scan.told(show_progress))
-        gaps = [*came.gaps, *(_unread(each) for each in told if each.result.error)]
+        gaps = [*came.gaps, *unknown, *(_unread(each) for each in told if each.result.error)]
         try:
             own = installed.namespace
             gaps += other_kinds.unread(api, installed.settings, show_progress, own)
@@ -86,6 +87,8 @@ def _read(args: SimpleNamespace) -> Usage:
         owners=_merged(owners),
         last=came.last,
         kinds=came.kinds,
+        repairs=came.repairs,
+        policies=dict(policies.in_force(installed)),
         gaps=gaps,
         notes=notes,
         checked=scan.seen,

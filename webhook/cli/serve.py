@@ -107,7 +107,7 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
     from webhook.admission.decide import PATHS
     from webhook.admission.outcome import OUTCOMES
     from webhook.certs.failures import REASONS
-    from webhook.rules import ALL
+    from webhook.rules import ALL, RULES
     from webhook.telemetry.scratch import Scratch
 
     flag = "--metrics-bind"
@@ -119,7 +119,7 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
         itertools.product(["reviews"], PATHS, OUTCOMES),
         (("tls_failures", reason) for reason in REASONS),
     )
-    metrics = counting(scratch.path, expected)
+    metrics = counting(scratch.path, expected, [rule.CODE for rule in RULES])
     from webhook.inventory.watched import Watched
     from webhook.telemetry.page import Page
 

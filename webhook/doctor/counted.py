@@ -12,13 +12,15 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.cluster import listing
 from webhook.cluster.client import Client, Fault, address
 from webhook.doctor import running
 from webhook.doctor.leftovers import service_of
 from webhook.doctor.lines import OK
 from webhook.doctor.registration import REPAIR
 from webhook.inventory.project import seconds_of
-from webhook.kube.pod import as_items, as_map, is_finished
+from webhook.kube.pod import as_items, as_map, controller_of, is_finished
+from webhook.rules import is_legacy, is_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +32,14 @@ if TYPE_CHECKING:
 _LAST = "gpu_webhook_last_legacy_timestamp_seconds"  # on the page of each server
 _SEEN = "gpu_webhook_namespace_last_legacy_timestamp_seconds"
 _OBJECTS = "gpu_webhook_legacy_objects_total"
+_REPAIRED = "gpu_webhook_rule_last_repair_timestamp_seconds"
 # Objects for which the API server could not call the webhook, or not find out whether to.
 _FAILED = (
     "apiserver_admission_webhook_fail_open_count",
     "apiserver_admission_match_condition_evaluation_errors_total",
 )
 _STARTED = "process_start_time_seconds"
+EACH = "each counts for itself; Prometheus keeps what those counted that were removed"
 _SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -54,6 +58,7 @@ class Counted:
     began: str = ""  # what happened then
     last: dict[str, float] = field(default_factory=dict)  # by namespace
     kinds: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    repairs: dict[str, float] = field(default_factory=dict)  # of modern pods, by rule: the last
     gaps: list[str] = field(default_factory=list)  # what is not known, and why
 
 
@@ -75,7 +80,8 @@ def read(api: Client, facts: Facts) -> Counted:
     servers = {_name(pod): pod for pod in facts.pods if not is_finished(pod)}
     for name, pod in servers.items():
         try:
-            _add(found, _page(api, _metrics_of(pod, facts.namespace), _LAST, _SEEN, _OBJECTS))
+            path = _metrics_of(pod, facts.namespace)
+            _add(found, _page(api, path, _LAST, _SEEN, _OBJECTS, _REPAIRED))
         except Fault as fault:
             found.gaps.append(f"what came to {name}: its metrics cannot be read: {fault}")
     begun = [(_start(pod), f"{name} started") for name, pod in servers.items()]
@@ -88,6 +94,10 @@ def read(api: Client, facts: Facts) -> Counted:
         begun.append((_failed_since(found, api, facts), "the API server started"))
     except Fault as fault:
         found.gaps.append(f"whether calls of the webhook failed: {fault}")
+    try:
+        begun.append((_scaled(api, facts), f"the number of replicas was changed ({EACH})"))
+    except Fault as fault:
+        found.gaps.append(f"whether replicas were removed: ReplicaSets: {fault}")
     found.since, found.began = max([*begun, *_changes(facts)])
     return found
 
@@ -122,6 +132,22 @@ def _changes(facts: Facts) -> Iterator[tuple[float, str]]:
     yield _changed(facts.deployment), "the Deployment was changed"
     yield _changed(facts.configurations.get(REPAIR, {})), f"{REPAIR} was changed"
     yield _changed(facts.settings_map), "the settings were changed"
+
+
+def _scaled(api: Client, facts: Facts) -> float:
+    """When replicas were last added or removed: those that were removed took their counts along.
+
+    The Deployment does not say it: writes to its subresource `scale` have no time. Its controller
+    then changes a ReplicaSet.
+    """
+    path = address("apis", "apps", "v1", "namespaces", facts.namespace, "replicasets")
+    ours = "Deployment", _name(facts.deployment)
+    sets = listing.objects(api, path, lambda *_: None)
+    owned = ((controller_of(as_map(each.get("metadata"))), each) for each in sets)
+    return max(
+        (_changed(each) for by, each in owned if (by.get("kind"), by.get("name")) == ours),
+        default=0.0,
+    )
 
 
 def _changed(obj: Raw) -> float:
@@ -165,14 +191,22 @@ def _page(api: Client, path: str, *names: str) -> list[_Sample]:
 
 
 def _add(found: Counted, samples: list[_Sample]) -> None:
-    """Add the page of a server, which always has the time of its last legacy object."""
+    """Add the page of a server, which always has the times of its last objects; 0: none."""
     _only(samples, _LAST)
+    _only(samples, _REPAIRED)
     for name, labels, value in samples:
         namespace = labels.get("namespace", "")
         if name == _SEEN:
             found.last[namespace] = max(value, found.last.get(namespace, 0.0))
+        elif name == _REPAIRED and value and _is_modern(code := labels.get("rule", "")):
+            found.repairs[code] = max(value, found.repairs.get(code, 0.0))
         elif name == _OBJECTS and value:
             found.kinds[namespace][labels.get("kind", "")] += int(value)
+
+
+def _is_modern(code: str) -> bool:
+    """Whether the rule adds what a modern pod cannot run without."""
+    return is_repair(code) and not is_legacy(code)
 
 
 def _only(samples: list[_Sample], name: str) -> float:

@@ -54,6 +54,8 @@ class Usage:
     gaps: Sequence[str] = ()  # what must be known first
     notes: Sequence[str] = ()  # what a cluster cannot answer
     checked: int = 0  # objects
+    repairs: Mapping[str, float] = field(default_factory=dict)  # of modern pods, by rule: the last
+    policies: Mapping[str, str] = field(default_factory=dict)  # in force, by rule: what they do
 
     def age(self, when: float) -> float:
         """How many days ago that was."""
@@ -65,14 +67,19 @@ class Usage:
         return sum(self.age(when) < self.days for when in self.last.values())
 
     @property
+    def completed(self) -> list[str]:
+        """The rules that within these days added what modern pods cannot run without."""
+        return sorted(code for code, when in self.repairs.items() if self.age(when) < self.days)
+
+    @property
     def quiet(self) -> float:
-        """The days for which it is known that nothing legacy came."""
-        return max(0.0, self.age(max(self.since, *self.last.values(), 0.0)))
+        """The days for which it is known that nothing came which needs the webhook."""
+        return max(0.0, self.age(max(self.since, *self.last.values(), *self.repairs.values(), 0.0)))
 
     @property
     def verdict(self) -> str:
         """SAFE only if nothing is left, nothing came for so many days, and both are known."""
-        if self.owners or self.lately:
+        if self.owners or self.lately or self.completed or self.policies:
             return LEFT
         return UNKNOWN if self.gaps or self.quiet < self.days else SAFE
 
@@ -89,6 +96,9 @@ class Usage:
                 f"{_number(modern, 'owner')} of modern pods that run only repaired": modern,
                 f"legacy objects from {_number(self.lately, 'namespace')} in the last "
                 f"{_number(self.days, 'day')}": self.lately,
+                f"repairs by {', '.join(self.completed)} in the last "
+                f"{_number(self.days, 'day')}": len(self.completed),
+                f"only the webhook enforces {', '.join(sorted(self.policies))}": len(self.policies),
             }
             return f"Not yet: {', '.join(each for each, count in found.items() if count)}"
         if self.gaps:
@@ -116,6 +126,11 @@ class Usage:
         )
         latest = Counter(self.last).most_common()
         yield "Came to the webhook", _CAME, [self._came(*each) for each in latest]
+        if self.repairs:
+            rows: list[Row] = [(code, self._when(at)) for code, at in sorted(self.repairs.items())]
+            yield "Repairs that are none of legacy words", ("rule", "last one"), rows
+        if self.policies:
+            yield "Ends with the webhook", ("rule", "what it does"), [*self.policies.items()]
         for heading, said in (("Not known", self.gaps), ("Not in this report", self.notes)):
             if said:
                 yield heading, (), [(each,) for each in said]
@@ -158,6 +173,10 @@ def data(usage: Usage) -> dict[str, Any]:
             {"name": name, "last": date(when), "objects": dict(usage.kinds.get(name, {}))}
             for name, when in sorted(usage.last.items())
         ],
+        "repairs": [
+            {"rule": code, "last": date(when)} for code, when in sorted(usage.repairs.items())
+        ],
+        "policies": dict(usage.policies),
         "gaps": [*usage.gaps],
         "notes": [*usage.notes],
     }

@@ -52,6 +52,15 @@ GAUGES = {
     ),
 }
 SEEN = "namespace_last_legacy_timestamp_seconds"
+REPAIRED = "rule_last_repair_timestamp_seconds"
+# The label of each, and what it says.
+_MOMENTS = {
+    SEEN: ("namespace", "When the last object of this namespace came that uses a legacy word."),
+    REPAIRED: (
+        "rule",
+        "When this rule last changed an object; 0: never since this server started.",
+    ),
+}
 
 # How the page combines the numbers of all workers, if not by the minimum of the living ones.
 _WORST: dict[str, Literal["max"]] = {"last_legacy_timestamp_seconds": "max"}
@@ -84,13 +93,12 @@ class Families:
             buckets=BOUNDS,
             registry=None,
         )
-        self._seen = Gauge(
-            f"gpu_webhook_{SEEN}",
-            "When the last object of this namespace came that uses a legacy word.",
-            ("namespace",),
-            registry=None,
-            multiprocess_mode="max",
-        )
+        self._moments = {
+            name: Gauge(
+                f"gpu_webhook_{name}", text, (label,), registry=None, multiprocess_mode="max"
+            )
+            for name, (label, text) in _MOMENTS.items()
+        }
         self._gauges: dict[str, Gauge] = {}
 
     def count(self, counted: dict[tuple[str, ...], int]) -> None:
@@ -105,10 +113,10 @@ class Families:
             self._timings.labels(path).add(numbers)
         observed.clear()
 
-    def see(self, seen: Mapping[str, float]) -> None:
-        """Set the times of the last legacy objects, by namespace."""
-        for namespace, when in seen.items():
-            self._seen.labels(namespace).set(when)
+    def see(self, name: str, seen: Mapping[str, float]) -> None:
+        """Set when something last happened, by the label of this metric."""
+        for value, when in seen.items():
+            self._moments[name].labels(value).set(when)
 
     def state(self, states: Mapping[str, float]) -> None:
         """Set the gauges. A gauge is created with its first value: otherwise it would show 0."""

@@ -39,9 +39,12 @@ class Metrics:
     """
 
     def __init__(
-        self, directory: Path | None = None, expected: Iterable[tuple[str, ...]] = ()
+        self,
+        directory: Path | None = None,
+        expected: Iterable[tuple[str, ...]] = (),
+        repairs: Iterable[str] = (),
     ) -> None:
-        """`expected` are names of counters with their labels.
+        """`expected` are names of counters with their labels, `repairs` the codes of rules.
 
         A series must exist before it rises: `increase()` does not see one that starts at 1.
         """
@@ -51,8 +54,9 @@ class Metrics:
         self._counts: dict[tuple[str, ...], int] = defaultdict(int, dict.fromkeys(expected, 0))
         self._legacy: set[tuple[str, str]] = set()
         self._seen: dict[str, float] = {}  # by the namespaces of `_legacy`
+        self._repaired = dict.fromkeys(repairs, 0.0)  # a missing value is not zero
         self._seconds: dict[str, list[float]] = defaultdict(_no_observations)
-        self._states = {"last_legacy_timestamp_seconds": 0.0}  # a missing value is not zero
+        self._states = {"last_legacy_timestamp_seconds": 0.0}
 
     def review(self, path: str, outcome: str, seconds: float) -> None:
         """Count one answered review, and the time it took."""
@@ -77,6 +81,12 @@ class Metrics:
             self._counts["legacy_objects", *series] += 1
             now = time.time()
             self._seen[series[0]] = self._states["last_legacy_timestamp_seconds"] = now
+
+    def repaired(self, decisions: Iterable[Decision]) -> None:
+        """Record when the rules that changed an object did so."""
+        with self._lock:
+            now = time.time()
+            self._repaired |= {code: now for code, _, action in decisions if action == "repaired"}
 
     def rule_failed(self, code: str) -> None:
         """Count a rule that raised an exception."""
@@ -107,14 +117,15 @@ class Metrics:
         """Hand over the counts: once a second in each worker, and when it ends."""
         if self._directory is None:
             return
-        from webhook.telemetry.families import Families  # noqa: PLC0415  # see `counting`
+        from webhook.telemetry import families  # noqa: PLC0415  # see `counting`
 
         # Serving continues without its folder.
         with contextlib.suppress(OSError), self._lock:
-            self._families = self._families or Families()
+            self._families = self._families or families.Families()
             self._families.count(self._counts)
             self._families.observe(self._seconds)
-            self._families.see(self._seen)
+            self._families.see(families.SEEN, self._seen)
+            self._families.see(families.REPAIRED, self._repaired)
             self._families.state(self._states)
 
     def ended(self, process: int) -> None:
@@ -140,10 +151,12 @@ def decisions_of(findings: Iterable[Finding]) -> tuple[Decision, ...]:
     return tuple((found.code, found.mode.value, found.action) for found in findings)
 
 
-def counting(directory: Path, expected: Iterable[tuple[str, ...]] = ()) -> Metrics:
-    """Metrics whose processes share this folder; see `Metrics` for what is `expected`."""
+def counting(
+    directory: Path, expected: Iterable[tuple[str, ...]] = (), repairs: Iterable[str] = ()
+) -> Metrics:
+    """Metrics whose processes share this folder; see `Metrics` for the rest."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # read at its import
     from webhook.telemetry import families  # noqa: PLC0415  # so not before
 
     families.check_shared()
-    return Metrics(directory, expected)
+    return Metrics(directory, expected, repairs)
