@@ -519,16 +519,34 @@ def test_what_to_do_for_a_missing_right_undoes_no_settings_of_an_overlay(
     )
 
 
+def test_labels_that_a_platform_gives_to_all_objects(healthy: Installed) -> None:
+    """As `labels` of a kustomization do. A binding of another role is none of the webhook's."""
+    kubectl = healthy.cluster.kubectl
+    own = {"app.kubernetes.io/part-of": "ml-platform", "app.kubernetes.io/name": "gpu"}
+    relabel = partial(merged, {"metadata": {"labels": own}})
+    group = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    monitor = ("create", "clusterrolebinding", "monitor", "--clusterrole=view")
+    with ExitStack() as stack:
+        kubectl(*monitor, "--serviceaccount=monitoring:prometheus")
+        stack.callback(kubectl, "delete", "clusterrolebinding", "monitor")
+        kubectl(
+            "label",
+            "clusterrolebinding",
+            "monitor",
+            "app.kubernetes.io/part-of=gpu-admission-webhook",
+        )
+        for path in (DEPLOYMENT, REPAIR, POLICY, f"{group}/gpu-webhook"):
+            stack.enter_context(healthy.changed(path, relabel))
+        expect(healthy, OK, {})
+
+
 def test_leftovers_of_another_namespace(healthy: Installed) -> None:
     other = yaml.safe_load((ROOT / "manifests" / "workload-repair" / "webhook.yaml").read_text())
     other["metadata"]["name"] = "older"
     (entry,) = other["webhooks"]
     entry["clientConfig"]["service"]["namespace"] = "former"
     binding = {
-        "metadata": {
-            "name": "older",
-            "labels": {"app.kubernetes.io/part-of": "gpu-admission-webhook"},
-        },
+        "metadata": {"name": "older"},
         "roleRef": {
             "apiGroup": "rbac.authorization.k8s.io",
             "kind": "ClusterRole",

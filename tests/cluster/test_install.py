@@ -20,6 +20,7 @@ from tests.cluster.remains import everything
 from tests.cluster.replicas import NAMESPACE, keeper_of
 from tests.cluster.scheduling import empty, remove
 from tests.cluster.webhook import KINDS, ROOT, kustomized
+from webhook.issuing.objects import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,6 +135,13 @@ def test_the_commands_for_helm_install_take_over_and_remove_it(
     until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
 
 
+@pytest.mark.parametrize("commands", [STOP, REMOVE], ids=["break glass", "uninstall"])
+def test_every_configuration_is_removed_by_name(commands: str) -> None:
+    deleted = re.findall(r"(mutating|validating)webhookconfiguration (.*)", commands)
+    names = [f"{kind}/{name}" for kind, found in deleted for name in found.split()]
+    assert sorted(names) == sorted(CONFIGURATIONS)
+
+
 @pytest.mark.parametrize(
     ("install", "back"), [(HELM, HELM_BACK), (APPLY, PUT_BACK)], ids=["helm", "kubectl"]
 )
@@ -145,6 +153,9 @@ def test_the_glass_can_be_broken_and_repaired(
 
     run(install.replace("--wait", "").partition("kubectl -n")[0], cluster, shell)
     assert configurations() == ["gpu-webhook", "gpu-webhook"]
+    # A platform may label all objects, as `labels` of a kustomization do: names stay.
+    for kind in KINDS:
+        cluster.kubectl("label", kind, "--all", "--overwrite", "app.kubernetes.io/part-of=platform")
     run(STOP, cluster, shell)
     assert configurations() == []
     run(back, cluster, shell)

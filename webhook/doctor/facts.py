@@ -15,7 +15,7 @@ from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
 from webhook.doctor import rights
 from webhook.doctor.leftovers import called, named
-from webhook.issuing.objects import LABELS, SECRET, secret_of
+from webhook.issuing.objects import SECRET, secret_of
 from webhook.kube.pod import as_items, as_map
 from webhook.settings.file import parse
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GUARD = "gpu-webhook.dev/guard"  # a label: pods of namespaces with "enabled" reach the guard
+_ROLES = ("gpu-webhook", SECRET)  # the ClusterRoles of an installation
 _GROUP = ("apis", "admissionregistration.k8s.io", "v1")
 _REVIEWS = address("apis", "authorization.k8s.io", "v1", "subjectaccessreviews")
 
@@ -136,8 +137,9 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         for each in reader.all("configurations", *_GROUP, f"{kind}webhookconfigurations")
     }
     rbac = ("apis", "rbac.authorization.k8s.io", "v1", "clusterrolebindings")
-    bindings = reader.all("bindings", *rbac, **LABELS)
-    deployment = next(iter(reader.all("deployment", *_deployments(namespace), **LABELS)), {})
+    bound = reader.all("bindings", *rbac)
+    bindings = tuple(each for each in bound if as_map(each.get("roleRef")).get("name") in _ROLES)
+    deployment = next(iter(_deployed(reader, "deployment", namespace)), {})
     pod = _template(deployment)
     labels = as_map(as_map(deployment.get("spec")).get("selector")).get("matchLabels") or {}
     config_map = _of_volume(pod, "configMap", "name")
@@ -207,8 +209,14 @@ def _try(api: Client, reader: _Reader, namespace: str, settings: Settings) -> Tr
     return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
 
 
-def _deployments(namespace: str) -> tuple[str, ...]:
-    return "apis", "apps", "v1", "namespaces", namespace, "deployments"
+def _deployed(reader: _Reader, name: str, namespace: str) -> list[Raw]:
+    """The Deployments of the webhook, whatever labels a platform gives to all of its objects."""
+    found = reader.all(name, "apis", "apps", "v1", "namespaces", namespace, "deployments")
+    return [
+        each
+        for each in found
+        if "gpu-webhook" in (c.get("name") for _, c in as_items(_template(each).get("containers")))
+    ]
 
 
 def _live(
@@ -219,7 +227,7 @@ def _live(
     found: dict[str, bool | None] = {}
     for space in set().union(*named(configurations, bindings).values()):
         what = f"installation in {space}"
-        is_there = any(reader.all(what, *_deployments(space), **LABELS)) or any(
+        is_there = any(_deployed(reader, what, space)) or any(
             reader.one(what, "api", "v1", "namespaces", space, "services", name)
             for each, _, name in (service.partition("/") for service in services)
             if each == space

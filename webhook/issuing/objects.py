@@ -27,7 +27,7 @@ CONFIGURATIONS = (
     "validating/gpu-webhook",
     "validating/gpu-webhook-guard-refuse",
 )
-LABELS = {"app.kubernetes.io/part-of": "gpu-admission-webhook"}  # of all that is installed
+_LABELS = {"app.kubernetes.io/part-of": "gpu-admission-webhook"}  # of all that is installed
 
 
 class Secret(NamedTuple):
@@ -76,7 +76,7 @@ class Objects:
         if before.raw:
             path = self._secrets + address(self._secret)
             return secret_of(answers.read(self._client.replace(path, {**before.raw, "data": held})))
-        metadata = {"name": self._secret, "labels": LABELS}
+        metadata = {"name": self._secret, "labels": _LABELS}
         raw = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": held}
         return secret_of(answers.read(self._client.create(self._secrets, raw)))
 
