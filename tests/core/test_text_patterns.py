@@ -56,6 +56,7 @@ def find(
         (f'"{LABEL}": "In"', "model-label"),
         ("pod.alpha.kubernetes.io/opaque-int-resource-gpu", "opaque-resource"),
         ("pod.alpha.kubernetes.io~1opaque-int-resource-gpu", "opaque-resource"),
+        ("alpha.kubernetes.io/group-resource/gpugrp0/A/gpu/0/cards", "alpha-resource"),
         ("scheduler.alpha.kubernetes.io/affinity: {{ x }}", "affinity-annotation"),
         ("v1.AffinityAnnotationKey", "affinity-annotation"),
         ("scheduler.alpha.kubernetes.io/tolerations", "tolerations-annotation"),

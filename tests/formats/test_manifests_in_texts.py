@@ -56,8 +56,8 @@ SCRIPT = f"#!/bin/sh\nkubectl apply -f - <<EOF\n{POD}EOF\n"
 REPORTED = {
     "a script": (HEAD + within(SCRIPT, "  run.sh: |\n"), {17}),
     "a text in quotes": (HEAD + FOLDED, {6}),
-    "JSON in one line": (HEAD + within(f'{{"kind": "Pod", "{OLD}": 1}}\n'), {6}),
-    "no manifest": (HEAD + within(f"gpu: {OLD}\n"), {6}),
+    "JSON in one line": (HEAD + within(f'{{"kind": "Pod", "{OLD}": 1}}\n'), {7}),
+    "no manifest": (HEAD + within(f"gpu: {OLD}\n"), {7}),
     "a program around it": (HEAD + within(f"x = {OLD}\n---\n{POD.replace(OLD, 'cpu')}"), {7}),
     "a manual finding in it": (HEAD + within(POD.replace("gpu: 1", "gpu: x")), {15}),
 }

@@ -102,6 +102,33 @@ def test_comments_of_programs_are_notices(name: str, text: str, status: Status) 
     assert [each.status for each in mentions(source, Plan(), ())] == [status]
 
 
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        pytest.param(f"Ask for `{NAME}`.", Status.NOTICE, id="prose"),
+        pytest.param(f" {NAME}:  2", Status.NOTICE, id="what a command prints"),
+        pytest.param(f'"capacity": {{"{NAME}": "2"}}', Status.NOTICE, id="the state of a node"),
+        pytest.param(
+            f'oc patch dc w -p \'{{"limits":{{"cpu":1,"{NAME}":"1"}}}}\'',
+            Status.MANUAL,
+            id="a patch",
+        ),
+        pytest.param(
+            f'curl -d "{{\\"requests\\": {{\\"{NAME}\\": 1}}}}"',
+            Status.MANUAL,
+            id="one with escapes",
+        ),
+        pytest.param(f"Write `limits: {{{NAME}: 1}}`.", Status.MANUAL, id="in flow style"),
+        pytest.param(
+            f'"limits":{{"cpu":1}}, then `{NAME}`', Status.NOTICE, id="behind the limits of others"
+        ),
+    ],
+)
+def test_what_a_document_tells_users_to_request_is_manual(line: str, status: Status) -> None:
+    source = Source.of("a.md", f"# A\n\n{line}\n".encode())
+    assert [each.status for each in mentions(source, Plan(), (), prose=True)] == [status]
+
+
 HELM_CREATE = """\
 {{- if semverCompare ">=1.19-0" .Capabilities.KubeVersion.GitVersion -}}
 apiVersion: networking.k8s.io/v1

@@ -82,6 +82,13 @@ RESOURCE_TEXT = Pattern(
     "current nodes do not offer this resource",
     "write {gpu} if this names the resource",
 )
+DRIVER_TEXT = Pattern(
+    "driver-path",
+    r"/usr/lib\w*/nvidia-(?:[0-9]{3}\b|\{\{)[\w./-]*"
+    r"|/var/lib/nvidia-docker/volumes/nvidia_driver[\w./-]*",
+    "the driver of an old node",
+    "leave it out: the container toolkit brings the driver",
+)
 AFFINITY_TEXT = Pattern(
     "affinity-annotation",
     rf"scheduler\.alpha\.kubernetes\.io/affinity{END}|\bAffinityAnnotationKey\b",

@@ -273,7 +273,7 @@ class _Part:
 
     def _say(self, found: Finding, made: Made, groups: list[Group]) -> Located:
         restored = self.ways.masks.restored
-        start, end = made.document.place(found.origin)
+        start, end = made.document.place(found.origin, found.word)
         message = restored(found.message)
         status = Status.NOTICE if found.is_remark else Status.MANUAL
         fix: tuple[Replacement, ...] = ()

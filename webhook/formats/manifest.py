@@ -178,7 +178,7 @@ def _spoken_of(source: Source, works: list[_Work], plan: Plan) -> Iterator[Locat
                 place = source.place(*work.document.place(place_of(edit)))
                 yield Located(found.code, "", Status.NOTICE, place)
             node = work.document.find(found.origin)
-            if isinstance(node, Scalar):
+            if isinstance(node, Scalar) and not found.word:
                 place = source.place(node.start, node.end)
                 yield Located("", "", Status.NOTICE, place)
 

@@ -65,6 +65,9 @@ _BLANKS = re.compile(" *")
 _BLANK_LINE = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _COMMENT_ONLY = re.compile(r"[^\S\n]*#")
 _BEGIN, _END = re.compile(r"(?=\{\{|\{%)"), re.compile(r"(?=\}\}|%\})")
+# Before a resource that a patch in a command asks for; escapes, in a text.
+_ASKS = re.compile(r"\b(?:limits|requests)[\\\"']*[ \t]*:[ \t]*\{[^{}\n]*[\\\"']*$")
+_LONGEST_LIMITS = 500  # characters
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
 # Names in a condition about the Kubernetes version.
 _CLUSTER = re.compile(
@@ -265,7 +268,10 @@ def _is_prose(text: str, match: Match) -> bool:
 
 
 def _is_for_manifest(text: str, match: Match) -> bool:
-    """Whether users are meant to write it into a manifest: an annotation, an apiVersion."""
+    """Whether users are meant to write it into a manifest or a patch."""
+    if match.code == legacy_resource.CODE:
+        limits = text[max(0, match.start - _LONGEST_LIMITS) : match.start]
+        return _ASKS.search(limits) is not None
     if match.code in _VERSIONS:
         line = text.rfind("\n", 0, match.start) + 1
         return _API_VERSION.fullmatch(text, line, match.start) is not None

@@ -18,7 +18,7 @@ from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, 
 from webhook.files.source import Source
 from webhook.formats import legacy_pods, lines
 from webhook.formats.conditional import migrate_part
-from webhook.formats.mentions import holds_configuration, mentions
+from webhook.formats.mentions import Spans, holds_configuration, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.rules import codes, legacy_name_elsewhere
 from webhook.templates import actions
@@ -124,18 +124,21 @@ class Done:
         self.located += outcome.located
 
     def leave_to_manifests(self, regions: list[Region]) -> None:
-        """Drop findings on a whole text with manifests: these have their own findings."""
+        """Drop findings on words of a text with manifests: these have their own findings."""
         starts = sorted(each.start for each in regions)
-        lines = {
-            self.source.place(each.start, each.start).line
+        texts = Spans(
+            (each.start, each.end)
             for each in manifest_texts(self.template.blanked)
             if bisect_right(starts, each.start) < bisect_left(starts, each.end)
-        }
+        )
         self.located = [
             each
             for each in self.located
-            if each.code != legacy_name_elsewhere.CODE or each.place.line not in lines
+            if each.code != legacy_name_elsewhere.CODE or not texts.hold(self._start_of(each))
         ]
+
+    def _start_of(self, located: Located) -> int:
+        return self.source.index(located.place.line, located.place.column)
 
     def mentions(self, *, prose: bool = False, more: Iterable[Match] = ()) -> list[Located]:
         """Legacy names where no rule could run, and `more`."""

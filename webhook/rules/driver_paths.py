@@ -38,7 +38,7 @@ from webhook.core.host_paths import (
 from webhook.core.legacy_images import manages_driver
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.selection import translated
-from webhook.core.text_patterns import Match, Pattern, find
+from webhook.core.text_patterns import DRIVER_TEXT, Match, Pattern, find
 from webhook.kube.pod import Container, Pod, as_map
 
 if TYPE_CHECKING:
@@ -54,14 +54,7 @@ FACTS = Facts(
     Trait.LEGACY_PODS | Trait.SEPARATE,
     unsafe=True,
     words=("nvidia", "/usr/lib", "libcuda"),
-    patterns=(
-        Pattern(
-            "driver-path",
-            r"/usr/lib\w*/nvidia-(?:[0-9]{3}\b|\{\{)[\w./-]*|/var/lib/nvidia-docker/volumes/nvidia_driver[\w./-]*",
-            "the driver of an old node",
-            "leave it out: the container toolkit brings the driver",
-        ),
-    ),
+    patterns=(DRIVER_TEXT,),
 )
 
 # In programs that make volumes of host paths. A search path (`a:b`) mounts nothing.

@@ -23,6 +23,7 @@ from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import (
     AFFINITY_TEXT,
+    DRIVER_TEXT,
     INIT_CONTAINERS_TEXT,
     LABEL_TEXT,
     QUOTA_TEXT,
@@ -116,6 +117,7 @@ def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
 
 def _text(at: Path, value: object, cx: Context) -> Iterator[Finding]:
     if isinstance(value, str):
-        said = {match.found: match.message for match in find(value, _PATTERNS, cx.settings)}
+        patterns = (*_PATTERNS, DRIVER_TEXT) if "\n" in value else _PATTERNS
+        said = {match.found: match.message for match in find(value, patterns, cx.settings)}
         for word, message in said.items():
             yield Finding(CODE, at, message, severity=Severity.MANUAL, word=word)
