@@ -9,6 +9,7 @@ import pytest
 from tests.verifying.proofs import compared
 from webhook.core.draft import copied
 from webhook.core.settings import Settings
+from webhook.kube.pod import PREFERRED
 from webhook.verifying.comparison import Result
 from webhook.verifying.normal_form import normal_form
 
@@ -76,6 +77,25 @@ def custom(spec: Raw) -> Raw:
     return {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
 
 
+def definition(**version: Any) -> Raw:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.x.io"},
+        "spec": {"versions": [{"name": "v1", **version}]},
+    }
+
+
+def preferring(*terms: Raw) -> Raw:
+    return pod(affinity={"nodeAffinity": {PREFERRED: [*terms]}})
+
+
+def weighted(key: str) -> Raw:
+    expression = {"key": key, "operator": "Exists"}
+    return {"weight": 50, "preference": {"matchExpressions": [expression]}}
+
+
+TERM_A, TERM_B = weighted("a"), weighted("b")
 GPU_TAINT = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 TEAM = {"key": "team", "value": "vision"}
 
@@ -138,6 +158,11 @@ EQUAL = {
     "what the API server writes into metadata": (
         noted(uid="1", resourceVersion="2", creationTimestamp=None, generation=3),
         noted(),
+    ),
+    "an amount of null is 0": (asking({"cpu": None}), asking({"cpu": 0})),
+    "a volume of null sources": (
+        pod(volumes=[{"name": "a", "hostPath": None}]),
+        pod(volumes=[{"name": "a", "emptyDir": {}}]),
     ),
     "a status": ({**pod(), "status": {"phase": "Running"}}, pod()),
     "the defaults of a Deployment": (
@@ -204,6 +229,26 @@ DIFFERENT = {
     ),
     "a rule of a policy that allows all": (policy(ingress=[{}]), policy(ingress=[])),
     "an empty map of a custom kind": (custom({"a": {}}), custom({})),
+    "a request of null, which is 0": (
+        asking({"cpu": 2}),
+        asking({"cpu": 2}, {"cpu": None}),
+    ),
+    "a preferred term twice, whose weights add up": (
+        preferring(TERM_A, TERM_A, TERM_B),
+        preferring(TERM_A, TERM_B),
+    ),
+    "another source of a volume": (
+        pod(volumes=[{"name": "a", "emptyDir": {}}]),
+        pod(volumes=[{"name": "a", "projected": {}}]),
+    ),
+    "a source of all variables": (pod({"envFrom": [{"configMapRef": {}}]}), pod({"envFrom": [{}]})),
+    "the status of a custom kind": (definition(subresources={"status": {}}), definition()),
+    "an empty default in a schema": (definition(schema={"default": {}}), definition(schema={})),
+    "an empty list in a schema": (definition(schema={"default": []}), definition(schema={})),
+    "a field of a schema that has the name of an empty map": (
+        definition(schema={"properties": {"labels": {}}}),
+        definition(schema={"properties": {}}),
+    ),
 }
 
 
@@ -253,3 +298,47 @@ def test_what_no_rule_changed() -> None:
     new = pod({"image": "j", "resources": {"limits": {GPU: 1}}}, tolerations=[GPU_TAINT])
     (found,) = compared([asking({LEGACY: 1})], [new])
     assert found.why == "spec.containers.image (changed by no rule)"
+
+
+DATA = "has a legacy name, and what other programs make of it is not known"
+
+
+def config(text: str, **more: str) -> Raw:
+    data = {"pod.txt": text, **more}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data}
+
+
+def spark(name: str, cores: int = 1) -> Raw:
+    kind = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication"}
+    spec = {"driver": {"gpu": {"name": name}, "cores": cores}}
+    return {**kind, "metadata": {"name": "s"}, "spec": spec}
+
+
+# Programs make pods of it later: the webhook sees these, and not the text.
+MADE_LATER = {
+    "a text that stays": (config(LEGACY), config(LEGACY), Result.NOT_PROVABLE),
+    "a text that changes": (config(LEGACY), config(GPU), Result.NOT_PROVABLE),
+    "a text and another one": (config(LEGACY), config(GPU, a="b"), Result.DIFFERENT),
+    "a current text": (config(GPU), config(GPU), Result.EQUAL),
+    "a name in a custom kind that stays": (spark(LEGACY), spark(LEGACY), Result.NOT_PROVABLE),
+    "a name in a custom kind that changes": (spark(LEGACY), spark(GPU), Result.NOT_PROVABLE),
+    "a name and a number": (spark(LEGACY), spark(GPU, 2), Result.DIFFERENT),
+    "a variable of a pod": (
+        pod({"env": [{"name": "A", "value": LEGACY}]}),
+        pod({"env": [{"name": "A", "value": LEGACY}]}),
+        Result.NOT_PROVABLE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "result"), MADE_LATER.values(), ids=MADE_LATER)
+def test_pods_that_other_programs_make(old: Raw, new: Raw, result: Result) -> None:
+    (found,) = compared([old], [new])
+    assert (found.result, DATA in found.why) == (result, result is Result.NOT_PROVABLE)
+
+
+@pytest.mark.parametrize("other", [True, 1.0])
+def test_one_is_neither_true_nor_a_fraction(other: object) -> None:
+    (found,) = compared([deployment(replicas=1)], [deployment(replicas=other)])
+    assert found.result is Result.DIFFERENT
+    assert found.why == "spec.replicas (changed by no rule)"

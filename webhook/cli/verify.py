@@ -66,6 +66,8 @@ def _sides(
     from webhook.verifying import revision
 
     paths = args.paths or (os.curdir,)
+    if "-" in paths:
+        raise InputError("stdin is in no revision: name files or folders with --git")
     root = revision.root_of(paths[0])
     below = [os.path.relpath(os.path.abspath(each), root) for each in paths]  # noqa: PTH100
     for path, name in zip(paths, below, strict=True):

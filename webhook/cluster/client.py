@@ -188,10 +188,14 @@ class Client:
         return self._write("POST", path, obj, _JSON)
 
     def rehearse(self, path: str, obj: Mapping[str, Any]) -> tuple[bytes, list[str]]:
-        """What creating an object would store (a dry run), and the warnings for its author."""
+        """What creating an object would store (a dry run), and the warnings for its author.
+
+        Refused (400) if the object has an unknown field, or one twice, as kubectl has it.
+        """
         started = time.monotonic()
         sent = _Body("POST", orjson.dumps(obj), _JSON)
-        response = self._send(path, {"dryRun": "All"}, SILENCE_SECONDS, sent)
+        asked = {"dryRun": "All", "fieldValidation": "Strict"}
+        response = self._send(path, asked, SILENCE_SECONDS, sent)
         warnings = response.headers.getlist("Warning")
         return b"".join(_chunks(response, started + PAGE_SECONDS)), warnings
 

@@ -12,12 +12,12 @@ from webhook.files import diff, search_words
 from webhook.files.results import Status
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
-from webhook.formats.opt_outs import with_namespaces
 from webhook.kube.api_versions import workload_successor
+from webhook.kube.canonical import canonical
 from webhook.kube.pod import as_map
 from webhook.reports.printing import as_yaml
 from webhook.verifying.normal_form import normal_form
-from webhook.verifying.through import Meant, through
+from webhook.verifying.opted_out import OptOuts
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.files.results import Plan
     from webhook.verifying.sides import Found, Side, Unread
+    from webhook.verifying.through import Meant
 
     Raw = dict[str, Any]
     # What an API server would store of an object; NotTaken if it refuses it.
@@ -63,8 +64,6 @@ class Compared:
 
 def compare(old: Side, new: Side, plan: Plan, store: Store | None = None) -> list[Compared]:
     """The result for each object, and for each file that has none, in the order of the files."""
-    for text in old.texts.values():
-        plan = with_namespaces(plan, text)
     found = [_both(*pair, plan, store) for pair in _pairs(old.found, new.found, plan)]
     found += _unread(old.unread, new.unread, plan)
     return sorted(found, key=lambda each: (each.path, each.place.line, each.name))
@@ -77,7 +76,9 @@ def _pairs(
 
     If several have them, those of the same file belong together, and then they go by their order.
     """
-    olds = [_Old(each, through(each.object, plan)) for each in old]
+    old = [*old]
+    opt_outs = OptOuts.of(old)
+    olds = [_Old(each, opt_outs.through(each, plan)) for each in old]
     news = [*new]
     for is_far in (False, True):
         waiting: dict[tuple[Key, str], deque[Found]] = defaultdict(deque)
@@ -139,10 +140,19 @@ def _both(old: _Old | None, new: Found | None, plan: Plan, store: Store | None) 
         )
     except NotTaken as why:
         return replace(made, result=Result.NOT_PROVABLE, why=f"the API server refuses it: {why}")
-    if wanted == got:
+    places = [*_differing(wanted, got, ())]
+    if old.meant.data and all(_is_in(place, old.meant.data) for place in places):
+        name = ".".join(old.meant.data[0])
+        unknown = f"{name} has a legacy name, and what other programs make of it is not known"
+        return replace(made, result=Result.NOT_PROVABLE, why=unknown)
+    if not places:
         return made
-    why_different = _sentence([*_differing(wanted, got, ())], old.meant)
+    why_different = _sentence(places, old.meant)
     return replace(made, result=Result.DIFFERENT, why=why_different, diff=_diff(wanted, got))
+
+
+def _is_in(place: tuple[str, ...], others: Iterable[tuple[str, ...]]) -> bool:
+    return any(place[: len(each)] == each for each in others)
 
 
 def _name(key: Key) -> str:
@@ -152,17 +162,13 @@ def _name(key: Key) -> str:
 
 def _differing(one: Any, other: Any, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """The places that differ; all items of a list are one place, since lists are sorted."""
+    if canonical(one) == canonical(other):  # 1, true and 1.0 are not
+        return
     if isinstance(one, dict) and isinstance(other, dict):
         for name in sorted({*one, *other}):
-            if one.get(name) != other.get(name):
-                yield from _differing(one.get(name), other.get(name), (*at, name))
+            yield from _differing(one.get(name), other.get(name), (*at, name))
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        places = (
-            place
-            for a, b in zip(one, other, strict=True)
-            if a != b
-            for place in _differing(a, b, at)
-        )
+        places = (place for a, b in zip(one, other, strict=True) for place in _differing(a, b, at))
         yield from dict.fromkeys(places)
     else:
         yield at

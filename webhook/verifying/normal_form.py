@@ -33,12 +33,20 @@ _OUR_NOTES = (REPAIRED, record.ANNOTATION)
 _OF_TEXTS = ("labels", "annotations", "nodeSelector", "matchLabels")
 # Without a selector nothing is selected, with an empty one everything is.
 _SELECTORS = {"selector", "labelSelector", "namespaceSelector", "objectSelector", "podSelector"}
+# Empty maps that say nothing; others choose something (`emptyDir`) or switch it on (`status`).
+_EMPTY = {
+    *("affinity", "annotations", "binaryData", "capabilities", "data", "labels", "lifecycle"),
+    *("limits", "matchLabels", "metadata", "nodeAffinity", "nodeSelector", "overhead"),
+    *("podAffinity", "podAntiAffinity", "requests", "resources", "rollingUpdate"),
+    *("securityContext", "strategy", "stringData", "updateStrategy"),
+}
+# In the schema of a custom resource any name may be that of a field.
 _BUILT_IN = {"", "apps", "batch"} | {
     version.rpartition("/")[0]
     for table in (WORKLOADS, OTHERS)
     for key, successor in table.items()
     for version in (key[0], successor.api_version)
-}
+} - {"apiextensions.k8s.io"}
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NANO, _MILLI = 10**9, 10**6
@@ -103,7 +111,7 @@ def _set(given: Raw) -> Raw:
 
 
 def _said(data: Any, *, is_built_in: bool) -> Any:
-    """The data without null; of built-in kinds, without empty maps and lists, too."""
+    """The data without null; of built-in kinds, without empty lists and maps that say nothing."""
     if isinstance(data, list):
         return [_said(each, is_built_in=is_built_in) for each in data]
     if not isinstance(data, dict):
@@ -114,8 +122,8 @@ def _said(data: Any, *, is_built_in: bool) -> Any:
             made: Any = {key: "" if each is None else each for key, each in value.items()}
         else:
             made = _said(value, is_built_in=is_built_in)
-        is_empty = is_built_in and made in ({}, []) and name not in _SELECTORS
-        if made is not None and not is_empty:
+        is_empty = made == [] or (made == {} and name in _EMPTY)
+        if made is not None and not (is_built_in and is_empty and name not in _SELECTORS):
             found[name] = made
     return found
 
@@ -133,6 +141,8 @@ def _pod(pod: Raw, settings: Settings) -> None:
     if isinstance(spec.get("volumes"), list):
         for _, volume in as_items(spec["volumes"]):
             _without_texts(as_map(volume.get("hostPath")), "type")
+            if all(volume[name] is None for name in volume if name != "name"):
+                volume["emptyDir"] = {}  # SetDefaults_Volume
         spec["volumes"] = _sorted(spec["volumes"])
     _node_affinity(as_map(as_map(spec.get("affinity")).get("nodeAffinity")), settings)
 
@@ -150,7 +160,7 @@ def _container(container: Raw, settings: Settings) -> None:
             for name, amount in given.items()
             if not (amount == "0" and settings.names_gpus(name))
             # SetDefaults_Pod: a limit is also the request, if there is none.
-            and not (section == "requests" and amount in (None, limits.get(name)))
+            and not (section == "requests" and amount == limits.get(name))
         }
     if isinstance(container.get("volumeMounts"), list):
         container["volumeMounts"] = _sorted(container["volumeMounts"])
@@ -160,7 +170,7 @@ def _container(container: Raw, settings: Settings) -> None:
 
 def _amount(amount: Any) -> Any:
     """The quantity in one way for each number: 1000m is 1, and 1Gi is 1024Mi."""
-    value = None if amount is None else quantity.parse(amount)
+    value = quantity.parse(0 if amount is None else amount)  # Go reads null as 0 here
     if value is None:
         return amount
     for factor, unit in ((1, ""), (_NANO // _MILLI, "m")):
@@ -197,7 +207,7 @@ def _node_affinity(affinity: Raw, settings: Settings) -> None:
     if isinstance(terms, list):
         required["nodeSelectorTerms"] = _sorted(terms)
     if isinstance(preferred, list):
-        affinity[PREFERRED] = _sorted(preferred)
+        affinity[PREFERRED] = sorted(preferred, key=canonical)  # the weights of two add up
 
 
 def _requirements(given: list[Any], settings: Settings) -> list[Any]:

@@ -18,12 +18,13 @@ from webhook.evaluation.workloads import is_built_in, templates_of
 from webhook.formats.file_objects import context, evaluations, opened, shapes
 from webhook.formats.opt_outs import is_left_alone
 from webhook.kube.api_versions import other_successor, workload_successor
-from webhook.rules import MANIFEST, RULES, changed_default, codes
+from webhook.rules import MANIFEST, RULES, changed_default, codes, legacy_name_elsewhere
 
 if TYPE_CHECKING:
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
     from webhook.files.results import Plan
+    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 
@@ -34,13 +35,15 @@ _VERSIONS = codes(Trait.VERSION)
 class Meant:
     """The object that the webhook leaves, and how it came to be.
 
-    `said` are the conversions; `changes` are the places of all edits, each with its rule. `why_not`
-    is the reason if it is not known what becomes of the object.
+    `said` are the conversions; `changes` are the places of all edits, each with its rule; `data`
+    are the places of legacy names of which other programs make pods: the webhook sees only these
+    pods. `why_not` is the reason if it is not known what becomes of the object.
     """
 
     object: Raw
     said: list[str] = field(default_factory=list)
     changes: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
+    data: list[tuple[str, ...]] = field(default_factory=list)
     why_not: str = ""
 
     def codes_at(self, place: tuple[str, ...]) -> list[str]:
@@ -84,15 +87,21 @@ def through(obj: Raw, plan: Plan) -> Meant:
 
 def _note(made: Evaluation, meant: Meant) -> None:
     for found in made.findings:
-        for each in found.touched if found.action == "repaired" else ():
+        is_repaired = found.action == "repaired"
+        if found.code == legacy_name_elsewhere.CODE and not is_repaired:
+            meant.data.append(_names(found.origin))
+        for each in found.touched if is_repaired else ():
             places = [place_of(each)]
             if isinstance(each, Rename):
                 places.append(each.at.parent / each.name)
-            for at in places:
-                place = tuple(token for token in at if isinstance(token, str))
-                meant.changes.append((place, found.code))
+            meant.changes += [(_names(at), found.code) for at in places]
     for code, error in made.failed:
         meant.why_not = f"the rule {code} failed: {error!r}; please report it"
+
+
+def _names(at: Path) -> tuple[str, ...]:
+    """The place without the numbers of items, which normal forms have in another order."""
+    return tuple(token for token in at if isinstance(token, str))
 
 
 def _is_said(found: Finding) -> bool:
