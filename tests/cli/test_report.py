@@ -317,7 +317,7 @@ def test_what_is_stored_makes_the_pods_whatever_was_applied(
 
 
 TEMPLATE = {"spec": LEGACY}
-GAP = "whether pods are made from {} with legacy names: {}: migrate or delete them"
+GAP = "whether pods get the legacy names in {}: {}: migrate them, or delete what is not used"
 
 
 def serve(cluster: Cluster, kind: str, *items: dict[str, Any], group: str = "example.org") -> None:
@@ -344,6 +344,14 @@ HELD: dict[str, tuple[dict[str, Any], bool]] = {
     "a container that is no pod": (custom({"steps": LEGACY["containers"]}), True),
     "a text": (custom({"values": f"limits: {{{ALPHA}: 1}}\n"}), True),
     "a JSON Patch": (custom({"path": f"/limits/{ALPHA.replace('/', '~1')}"}), True),
+    "a JSON text with escaped slashes": (
+        custom({"json": json.dumps(LEGACY).replace("/", r"\/")}),
+        True,
+    ),
+    "a JSON text in another one": (
+        custom({"json": json.dumps(json.dumps(LEGACY).replace("/", r"\u002f"))}),
+        True,
+    ),
     "a model": (custom({"nodeSelector": {f"{ALPHA}-name": "Tesla-K80"}}), True),
     "an annotation of templates": (
         custom({"annotations": {"scheduler.alpha.kubernetes.io/tolerations": "[]"}}),

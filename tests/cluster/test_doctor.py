@@ -519,6 +519,15 @@ def test_what_to_do_for_a_missing_right_undoes_no_settings_of_an_overlay(
     )
 
 
+def test_a_limit_range_that_adds_0_under_the_legacy_name(healthy: Installed) -> None:
+    """The pod is repaired, and the scheduler finds a node for it."""
+    limits = [{"type": "Container", "default": {"alpha.kubernetes.io/nvidia-gpu": "0"}}]
+    added = {"metadata": {"name": "legacy"}, "spec": {"limits": limits}}
+    with healthy.added("/api/v1/namespaces/default/limitranges", added):
+        time.sleep(1)  # until the API server has it
+        expect(healthy, OK, {})
+
+
 def test_labels_that_a_platform_gives_to_all_objects(healthy: Installed) -> None:
     """As `labels` of a kustomization do. A binding of another role is none of the webhook's."""
     kubectl = healthy.cluster.kubectl

@@ -16,7 +16,7 @@ import yaml
 from tests.cluster.client import path_of, until
 from tests.cluster.controlplane import ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
-from tests.cluster.pods import NVIDIA, alpha, modern, named, pod
+from tests.cluster.pods import ALPHA, NVIDIA, alpha, modern, named, pod
 from tests.cluster.webhook import BASE, KINDS, ROOT, WebhookServer, kustomized, registered
 from tests.cluster.workloads import made_by
 from webhook.cli.main import main
@@ -255,7 +255,54 @@ def test_legacy_names_in_objects_of_other_kinds_are_gaps(installed: Installed) -
 
 
 def _of(kinds: str, names: str) -> str:
-    return f"whether pods are made from {kinds} with legacy names: {names}: migrate or delete them"
+    advice = "migrate them, or delete what is not used"
+    return f"whether pods get the legacy names in {kinds}: {names}: {advice}"
+
+
+def test_what_gives_pods_legacy_words_is_a_gap(installed: Installed) -> None:
+    """PodNodeSelector of API servers gives pods the labels of an annotation of their namespace."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("selecting")
+    selector = f"{ALPHA}-name=Tesla-K80"
+    runtime = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "old"},
+        "handler": "nvidia",
+        "scheduling": {"nodeSelector": {f"{ALPHA}-name": "Tesla-K80"}},
+    }
+    escaped = json.dumps(alpha()).replace("/", "\\/")
+    template = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "escaped"}}
+    held = [runtime, template | {"data": {"pod.json": escaped}}]
+    note = "scheduler.alpha.kubernetes.io/node-selector"
+    cluster.kubectl("annotate", "namespace", team, f"{note}={selector}")
+    cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump_all(held))
+    try:
+        assert installed.report()[1]["gaps"] == [
+            _of("ConfigMaps", f"{team}/escaped"),
+            _of("Namespaces", team),
+            _of("RuntimeClasses (node.k8s.io)", "old"),
+        ]
+    finally:
+        cluster.kubectl(
+            "-n", team, "delete", "configmap,runtimeclass", "escaped", "old", "--ignore-not-found"
+        )
+        cluster.kubectl("annotate", "namespace", team, f"{note}-")
+
+
+def test_legacy_objects_of_a_namespace_that_opts_out_do_not_need_the_webhook(
+    installed: Installed,
+) -> None:
+    client = installed.cluster.client
+    team = installed.cluster.make_namespace("ignoring", {"gpu-webhook.dev/ignore": "true"})
+    client.create(made_by("Deployment", pod(alpha())), team)
+    found = installed.report()[1]
+    assert [each for each in found["owners"] if each["namespace"] == team] == []
+    assert f"namespaces that opt out, where nothing is repaired: {team}" in found["notes"]
+    label = ("label", "namespace", team, "--overwrite")
+    installed.cluster.kubectl(*label, "gpu-webhook.dev/ignore=false")
+    found = installed.report()[1]
+    assert [each["kind"] for each in found["owners"] if each["namespace"] == team] == ["Deployment"]
+    installed.cluster.kubectl(*label, "gpu-webhook.dev/ignore=true")
 
 
 def test_a_repair_of_a_modern_pod_that_ended_is_left(installed: Installed) -> None:

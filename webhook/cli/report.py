@@ -16,7 +16,9 @@ from webhook.cli import file_command, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
 from webhook.cluster import client, listing, objects, other_kinds
+from webhook.core.modes import IGNORE
 from webhook.doctor import counted, facts, policies
+from webhook.doctor.lines import few
 from webhook.files.results import Plan
 from webhook.inventory.project import seconds_of
 from webhook.kube.pod import as_map
@@ -74,7 +76,14 @@ def _read(args: SimpleNamespace) -> Usage:
             gaps.append(f"which kinds there are: {fault}")
     gaps += [f"{each}: {_HALFWAY}" for each in scan.halfway]
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
-    owners = [_owner(each) for each in told if each.is_legacy or each.came]
+    ignored = _ignored(api)
+    if ignored:
+        notes.append(f"namespaces that opt out, where nothing is repaired: {few(ignored)}")
+    owners = [
+        _owner(each)
+        for each in told
+        if (each.is_legacy or each.came) and each.top.namespace not in ignored
+    ]
     try:
         owners += _of_events(api)
     except client.Fault as fault:
@@ -93,6 +102,16 @@ def _read(args: SimpleNamespace) -> Usage:
         notes=notes,
         checked=scan.seen,
     )
+
+
+def _ignored(api: client.Client) -> list[str]:
+    """The namespaces that opt out: the webhook does nothing for what is legacy there."""
+    query = {"labelSelector": f"{IGNORE}=true"}
+    try:
+        found = [*listing.objects(api, "/api/v1/namespaces", lambda *_: None, query)]
+    except client.Fault:
+        return []  # so each of their owners is reported
+    return sorted(str(each["metadata"]["name"]) for each in found)
 
 
 def _unread(told: scan_cluster.Told) -> str:

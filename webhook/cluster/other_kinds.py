@@ -5,6 +5,7 @@ Where the pod templates of such a kind are is not known, so all of each object i
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -59,22 +60,29 @@ _ANNOTATIONS = (AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION)
 _COPIES = {("kueue.x-k8s.io", "Workload")}  # of the templates of Jobs, which make the pods
 _NOT_FOUND = 404
 _NAMED = 5  # objects in a sentence
+# Kinds with words that become those of pods: of a plugin of API servers (PodNodeSelector), and of
+# what a pod names.
+_GIVES = (("", "Namespace"), ("node.k8s.io", "RuntimeClass"))
+_SLASH = rb"(?:~1|\\*(?:/|u002[fF]))"  # as in JSON Patches, and in JSON in a text
 
 
 def unread(client: Client, settings: Settings, progress: Progress, own: str) -> Iterator[str]:
     """Who may still make legacy pods, and what cannot be listed; not ConfigMaps in `own`."""
     catalogue = objects.Catalogue(client)
     names = {*settings.legacy_resources, settings.models.legacy_label, *_ANNOTATIONS}
-    words = tuple(each.encode() for name in names for each in (name, name.replace("/", "~1")))
+    any_name = "|".join(map(re.escape, sorted(names))).encode()
+    words = re.compile(any_name.replace(b"/", _SLASH))
     config_maps = catalogue.find("", "ConfigMap")
-    kinds = [*([config_maps] if config_maps else []), *catalogue.others(_WITHOUT_PODS)]
+    core = [config_maps, *(catalogue.find(*each) for each in _GIVES)]
+    kinds = [*filter(None, core), *catalogue.others(_WITHOUT_PODS)]
     for api, why in catalogue.unanswered.items():
         yield f"the kinds of the API {api}, which does not answer: {why}"
     for kind in kinds:
         known = {"apiVersion": kind.api_version, "kind": kind.kind}
         if (kind.group, kind.kind) in _COPIES or makes_pods(known, settings):
             continue
-        what = f"{kind.kind}s ({kind.group})" if kind.group else f"{kind.kind}s"
+        what = f"{kind.kind}{'es' if kind.kind.endswith('s') else 's'}"
+        what += f" ({kind.group})" if kind.group else ""
         try:
             held = (e for e in objects.of_kind(client, kind, progress) if _has_one(e, words))
             named = [objects.reference(each) for each in held]
@@ -92,12 +100,12 @@ def unread(client: Client, settings: Settings, progress: Progress, own: str) -> 
         if found:
             more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
             yield (
-                f"whether pods are made from {what} with legacy names: "
-                f"{', '.join(found[:_NAMED])}{more}: migrate or delete them"
+                f"whether pods get the legacy names in {what}: "
+                f"{', '.join(found[:_NAMED])}{more}: migrate them, or delete what is not used"
             )
 
 
-def _has_one(obj: Raw, words: tuple[bytes, ...]) -> bool:
+def _has_one(obj: Raw, words: re.Pattern[bytes]) -> bool:
     """Whether it has such a word, but for its status and the record of an apply or a repair."""
     written = applied.as_written(obj)
     notes = as_map(as_map(written["metadata"]).get("annotations"))
@@ -106,4 +114,4 @@ def _has_one(obj: Raw, words: tuple[bytes, ...]) -> bool:
         text = orjson.dumps({**written, "metadata": {**written["metadata"], "annotations": rest}})
     except orjson.JSONEncodeError:  # more levels than it writes
         return True
-    return any(word in text for word in words)
+    return words.search(text) is not None

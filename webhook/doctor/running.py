@@ -222,7 +222,8 @@ def _is_repaired(facts: Facts) -> bool:
     containers = as_items(as_map(facts.trial.pod.get("spec")).get("containers"))
     return any(
         facts.settings.gpu_resource in limits
-        and not any(name in limits for name in facts.settings.legacy_resources)
+        # A LimitRange may add a 0, also after the repair: it asks for nothing.
+        and all(limits.get(name, "0") == "0" for name in facts.settings.legacy_resources)
         for _, each in containers
         for limits in [as_map(as_map(each.get("resources")).get("limits"))]
     )
