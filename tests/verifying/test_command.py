@@ -320,14 +320,23 @@ def test_a_chart_is_rendered_by_helm(verify: Verify, tmp_path: Path) -> None:
     assert verify("old", "old")[0] == DIFFERENT
 
 
-def test_a_program_that_fails(verify: Verify, tmp_path: Path) -> None:
-    program(
-        tmp_path, "helm", "echo first >&2; echo 'Error: no such value' >&2; echo last >&2; exit 1"
-    )
+FAILURES = {
+    "the line that begins with error": (
+        "echo first >&2; echo 'Error: no such value' >&2; echo last >&2; exit 1",
+        "Error: no such value",
+    ),
+    "the last line with a word": ("echo 'no such file' >&2; echo '>' >&2; exit 1", "no such file"),
+    "the exit code": ("exit 7", "exit code 7"),
+}
+
+
+@pytest.mark.parametrize(("script", "why"), FAILURES.values(), ids=FAILURES)
+def test_a_program_that_fails(script: str, why: str, verify: Verify, tmp_path: Path) -> None:
+    program(tmp_path, "helm", script)
     written(tmp_path / "old", CHART)
     assert verify("old", "old") == (
         NOT_PROVABLE,
-        "old: not provable: helm failed: Error: no such value\n1 compared: 1 not provable\n",
+        f"old: not provable: helm failed: {why}\n1 compared: 1 not provable\n",
     )
 
 

@@ -283,8 +283,10 @@ def _run(words: list[str]) -> tuple[str, str]:
     if not done.returncode:
         return done.stdout.decode(errors="replace"), ""
     said = done.stderr.decode(errors="replace").strip().splitlines()
-    errors = (line for line in said if line.lower().startswith("error"))
-    return "", f"{words[0]} failed: {next(errors, said[-1] if said else done.returncode)}"
+    errors = [line for line in said if line.lower().startswith("error")]
+    others = [line for line in reversed(said) if any(map(str.isalnum, line))]  # and not `>`
+    why = next(iter((*errors, *others)), f"exit code {done.returncode}")
+    return "", f"{words[0]} failed: {why}"
 
 
 def _is_patch(source: Source) -> bool:
