@@ -203,3 +203,11 @@ def test_the_command(cluster: ControlPlane, tmp_path: Path) -> None:
     assert main(["verify", *files]) == 2
     assert main(["verify", "--server", where, *files]) == 0
     assert main(["verify", "--server", where, "--context=nowhere", *files]) == 1
+
+
+def test_an_unknown_field_is_refused(store: Store) -> None:
+    """Without strict validation the API server drops it from both."""
+    obj = pod_with(hostNetwrk=True)
+    (found,) = compared([obj], [obj], store=store)
+    assert found.result is Result.NOT_PROVABLE
+    assert 'unknown field "spec.hostNetwrk"' in found.why
