@@ -36,6 +36,7 @@ class Way:
     read: Callable[[str], str]
 
 
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n  x.yaml: |\n"
 WAYS = {
     "Helm": Way(
         "templates/x.yaml",
@@ -51,6 +52,11 @@ WAYS = {
         "x.md",
         lambda text: f"```yaml\n{text}```\n",
         lambda text: text.removeprefix("```yaml\n").removesuffix("```\n"),
+    ),
+    "a ConfigMap": Way(
+        "c.yaml",
+        lambda text: CONFIG_MAP + textwrap.indent(text, "    "),
+        lambda text: textwrap.dedent(text.removeprefix(CONFIG_MAP)),
     ),
     "a script": Way(
         "x.sh",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
@@ -26,7 +27,7 @@ from webhook.templates.regions import Region, manifest_texts, manifests, split
 from webhook.yamlpatch.splice import apply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from webhook.core.text_patterns import Match
     from webhook.templates.actions import Template
@@ -42,6 +43,9 @@ _MAY_BE_LEFT = (
 )
 
 
+_START = attrgetter("start")
+
+
 def migrate(source: Source, plan: Plan) -> FileResult:
     """Migrate a template."""
     return stable(source, plan, _migrate)
@@ -53,15 +57,15 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     if line := legacy_pods.read_by_name(source.text, plan.settings):
         why = legacy_pods.is_read(f"this file (line {line})")
         plan = legacy_pods.with_amounts_held(plan, why)
-    done = Done(source, plan, template)
     regions = list(_regions(template))
+    texts = _texts_with_manifests(template, regions)
+    done = Done(source, plan, template, texts=texts)
     for region in regions:
         done.add(region)
     if done.hidden or holds_configuration(source, plan):
-        done = Done(source, plan, template, _BY_THEMSELVES)
+        done = Done(source, plan, template, _BY_THEMSELVES, texts)
         for region in regions:
             done.add(region)
-    done.leave_to_manifests(regions)
     result = done.result()
     return replace(result, error=_UNREAD.format(template.excess)) if template.excess else result
 
@@ -74,6 +78,7 @@ class Done:
     plan: Plan
     template: Template
     only: frozenset[str] = frozenset()
+    texts: Sequence[Region] = ()  # with a manifest in them, by their starts
     replacements: list[Replacement] = field(default_factory=list)
     located: list[Located] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
@@ -121,20 +126,22 @@ class Done:
         if _meet(outcome.replacements, self.replacements):  # for a manifest inside another
             return
         self.replacements += outcome.replacements
-        self.located += outcome.located
+        self.located += self._own(outcome.located, region)
 
-    def leave_to_manifests(self, regions: list[Region]) -> None:
-        """Drop findings on words of a text with manifests: these have their own findings."""
-        starts = sorted(each.start for each in regions)
-        texts = Spans(
-            (each.start, each.end)
-            for each in manifest_texts(self.template.blanked)
-            if bisect_right(starts, each.start) < bisect_left(starts, each.end)
-        )
-        self.located = [
+    def _own(self, found: list[Located], region: Region) -> list[Located]:
+        """Without those on texts with manifests inside the region: these have their own findings.
+
+        A rule of the object around it finds the legacy words of such a text, too.
+        """
+        first = bisect_right(self.texts, region.start, key=_START)
+        texts = self.texts[first : bisect_left(self.texts, region.end, key=_START)]
+        inside = Spans((each.start, each.end) for each in texts)
+        keys = {self.source.place(each.start, each.end).line for each in texts}
+        return [
             each
-            for each in self.located
-            if each.code != legacy_name_elsewhere.CODE or not texts.hold(self._start_of(each))
+            for each in found
+            if each.place.line not in keys
+            and (each.code != legacy_name_elsewhere.CODE or not inside.hold(self._start_of(each)))
         ]
 
     def _start_of(self, located: Located) -> int:
@@ -198,6 +205,15 @@ def _joined(
         is_done = held and each.code in done and (each.code, said) not in left
         located.append(replace(each, status=Status.FIXABLE, message=said) if is_done else each)
     return replace(first, new_text=new_text, located=tuple(located))
+
+
+def _texts_with_manifests(template: Template, regions: Sequence[Region]) -> list[Region]:
+    starts = sorted(each.start for each in regions)
+    return [
+        each
+        for each in sorted(manifest_texts(template.blanked), key=_START)
+        if bisect_right(starts, each.start) < bisect_left(starts, each.end)
+    ]
 
 
 def _regions(template: Template) -> Iterator[Region]:
