@@ -134,6 +134,7 @@ def test_stale_paths_are_removed(path: str) -> None:
         pytest.param("/usr/lib/cuda", id="CUDA of the host"),
         pytest.param("/usr/local/bin/nvidia-smi", id="the program"),
         pytest.param("/var/lib/nvidia-docker/volumes", id="all of nvidia-docker 1"),
+        pytest.param("/usr/local/nvidia-docker/nvidia_driver/384.81", id="where Arena had it"),
         pytest.param("/dev/nvidia0", id="a device node (pattern 22)"),
         pytest.param("/dev/nvidiactl", id="the control device"),
         pytest.param("/dev/nvidia-uvm", id="unified memory"),
@@ -454,3 +455,17 @@ def test_of_two_volumes_with_one_name_one_takes_the_mounts() -> None:
         gone("/usr/lib/nvidia-375", Remove(FIRST / "volumeMounts" / 0)),
         gone("/usr/lib/nvidia-384", position=1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("host_path('/usr/local/nvidia')", ["/usr/local/nvidia"]),
+        ("HostPath: '/usr/local/nvidia-docker/x'", ["/usr/local/nvidia-docker/x"]),
+        ("CDLL('/usr/local/nvidia')", []),
+        ("host_path('/usr/lib/nvidia-375/bin')", []),
+    ],
+    ids=["a host path", "of nvidia-docker", "no host path", "old by its name: known without it"],
+)
+def test_mounts_of_a_program(text: str, found: list[str]) -> None:
+    assert [each.found for each in rule.mounts_of_program(text, Settings())] == found

@@ -26,7 +26,7 @@ _SUSPECT = re.compile(
     r"|/usr/local/bin/nvidia[^/]*"
     r"|/usr/lib[^/]*/nvidia(?:[-/].*)?"
     r"|/usr/lib(?:/cuda(?:/.*)?)?"
-    r"|/var/lib/nvidia-docker(?:/.*)?"
+    r"|/(?:var/lib|usr/local)/nvidia-docker(?:/.*)?"
     r"|/opt/nvidia(?:/.*)?"
     r"|/dev/nvidia[^/]*"
 )

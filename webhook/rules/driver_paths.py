@@ -62,7 +62,7 @@ _MOUNTS = Pattern(
     "driver-mount",
     r"(?<![\w.:/-])/(?:usr/(?:local/)?lib\w*/(?:[\w.-]+/){0,3}lib(?:cuda|nvidia-[\w-]+)\.so[\w.]*"
     r"|usr/(?:local|lib\w*(?:/[\w.-]+)?)/nvidia(?:/[\w./-]*)?|dev/nvidia[\w-]*"
-    r"|opt/nvidia(?:/[\w./-]*)?|var/lib/nvidia-docker(?:/[\w./-]*)?)(?![\w.:/-])",
+    r"|opt/nvidia(?:/[\w./-]*)?|(?:var/lib|usr/local)/nvidia-docker(?:/[\w./-]*)?)(?![\w.:/-])",
     "a driver or a device of the node",
     "mount none: the container toolkit and the device plugin bring them",
     code=CODE,
