@@ -63,6 +63,16 @@ def test_a_text_that_is_not_utf8_is_searched_and_never_written(
     assert (tmp_path / "start").read_bytes() == raw
 
 
+def test_the_report_of_an_earlier_run_is_not_searched(gpu_webhook: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(f"GPU = '{OLD}'\n")
+    (tmp_path / "report[1]").mkdir()
+    reports = ("json=out.json", "html=report[1]/out.html", "sarif=out.sarif")
+    words = ["scan", ".", "-o", "json", *(f"--output-file={each}" for each in reports)]
+    first, second = gpu_webhook(*words), gpu_webhook(*words)
+    assert [each["path"] for each in json.loads(first.out)["files"]] == ["x.py"]
+    assert (second.code, json.loads(second.out)) == (first.code, json.loads(first.out))
+
+
 def test_the_most_frequent_kinds_are_named(gpu_webhook: Command, tmp_path: Path) -> None:
     for number in range(12):
         (tmp_path / f"x.e{number:02}").write_text("")

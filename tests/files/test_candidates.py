@@ -123,7 +123,9 @@ def test_a_text_of_any_name_is_searched(here: Path, name: str) -> None:
     assert met(name)[0] == [name]
 
 
-@pytest.mark.parametrize("name", ["._x.yaml", ".x.yaml.swp", ".x.yaml.gpu-webhook~", "x.yaml~"])
+@pytest.mark.parametrize(
+    "name", ["._x.yaml", ".x.yaml.swp", ".x.yaml.gpu-webhook~", "x.yaml~", "x.sarif"]
+)
 def test_what_programs_write_beside_a_file_is_searched_only_if_named(here: Path, name: str) -> None:
     assert not is_searched(name)
     tree(here, {name: X})

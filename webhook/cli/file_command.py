@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _MOST_KINDS = 10  # kinds of files that are named
 _FOR_PEOPLE = ("text", "wide")
 _STATISTICS = "statistics"
+_GLOB = re.compile(r"[\\*?\[]")  # special in .gitignore
 # Read where only the root of the repository is known.
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")
 
@@ -96,10 +98,9 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
     from webhook.files.source import is_read
 
     named, vain = arguments(args)
-    asked = replace(
-        asked, named=tuple(named), below=not args.no_recursive, excluded=tuple(args.exclude)
-    )
-    wanted = candidates.Wanted(named, not args.no_recursive, args.exclude)
+    excluded = (*args.exclude, *_own_reports(args))
+    asked = replace(asked, named=tuple(named), below=not args.no_recursive, excluded=excluded)
+    wanted = candidates.Wanted(named, not args.no_recursive, excluded)
 
     def show_progress(number: int, _: int) -> None:
         seen.files = number
@@ -203,6 +204,13 @@ def check_files(args: SimpleNamespace) -> None:
         folder = Path(text.partition("=")[2]).parent
         if not folder.is_dir():
             raise InputError(f"--output-file {text}: there is no folder {folder}; create it first")
+
+
+def _own_reports(args: SimpleNamespace) -> Iterator[str]:
+    """The patterns of the reports that this run writes: an earlier run's quotes legacy words."""
+    for text in args.output_file:
+        path = os.path.relpath(text.partition("=")[2])
+        yield "/" + _GLOB.sub(r"\\\g<0>", path.replace(os.sep, "/"))
 
 
 def write_outputs(args: SimpleNamespace, found: Report) -> None:

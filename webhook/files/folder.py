@@ -113,8 +113,9 @@ def _patterns(path: str) -> Patterns | None:
 
 def is_searched(name: str) -> bool:
     """Whether a file of this name is searched: any, without those that programs write beside it."""
-    # macOS stores attributes of the file x in ._x; editors and this program write the others.
-    return not name.startswith("._") and not name.endswith((".swp", "~"))
+    # macOS stores attributes of the file x in ._x; editors and this program write the next two. A
+    # SARIF file is a report on other files, and quotes them: ours has every legacy word.
+    return not name.startswith("._") and not name.endswith((".swp", "~", ".sarif"))
 
 
 def shown(path: str) -> str:
