@@ -27,7 +27,9 @@ HANDSHAKE_SECONDS = 10  # the API server's own limit
 HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
 WRITE_SECONDS = 10  # for a client to continue reading, after its answers have filled the buffers
 CLOSE_SECONDS = 2  # for the TLS close of the other side
-IDLE_SECONDS = 1.0  # an unused connection is closed after it while draining
+# An unused connection is closed after it while draining. A call that is sent at the same moment
+# fails; a connection that is used more often learns of the end from the answer to a call.
+IDLE_SECONDS = 4.0
 AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones wait for their turn
 NOT_IMPLEMENTED = 501
 

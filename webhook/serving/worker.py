@@ -14,10 +14,12 @@ from typing import Any
 
 from gunicorn.workers.gasgi import ASGIWorker
 
-from webhook.serving.connection import IDLE_SECONDS, Loop, Protocol
+from webhook.serving.connection import Loop, Protocol
 from webhook.serving.heap import HEAP
 
 LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster notices it a little later
+_HANDSHAKES_SECONDS = 0.5  # those in progress become connections
+_LOOK_SECONDS = 0.1  # between two looks for idle connections
 MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
 MANY_CONNECTIONS = 100  # from here on a worker is crowded
 TRIM_SECONDS = 10  # after connections were closed; at once if they were many
@@ -128,7 +130,7 @@ class Worker(ASGIWorker):  # type: ignore[misc]
             closing = self.loop.create_task(self._close_idle())
             for server in self.servers:
                 server.close()
-            await asyncio.sleep(IDLE_SECONDS / 2)  # handshakes in progress become connections
+            await asyncio.sleep(_HANDSHAKES_SECONDS)
             await super()._shutdown()
             closing.cancel()
         self.app.server.refresh()  # hand over the counts since the last second
@@ -137,4 +139,4 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         while True:
             for connection in tuple(self.connections):
                 connection.close_if_idle()
-            await asyncio.sleep(IDLE_SECONDS / 10)
+            await asyncio.sleep(_LOOK_SECONDS)
