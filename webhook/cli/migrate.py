@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook.cli import file_command
 from webhook.cli.progress import progress
-from webhook.cli.workers import Judged, judge
+from webhook.cli.workers import Judged, judge, migrated
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, Plan, Report
 from webhook.files.source import TEMPLATES
@@ -78,20 +79,8 @@ def _tried(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judg
     from webhook.verifying import trial
 
     is_stdin = STDIN in file_command.arguments(args)[0]
-    held = trial.held(changed, asked, _migrated_text if is_stdin else _migrated_file)
+    held = trial.held(changed, asked, partial(migrated, stdin=is_stdin))
     return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
-
-
-def _migrated_text(source: Source, plan: Plan) -> FileResult:
-    from webhook.formats.migrate import migrate_text
-
-    return migrate_text(source, plan)
-
-
-def _migrated_file(source: Source, plan: Plan) -> FileResult:
-    from webhook.projects import kustomizations
-
-    return kustomizations.migrated(source.path, source, plan)
 
 
 def _changed(found: Iterable[Judged]) -> dict[str, tuple[FileResult, Source]]:

@@ -46,8 +46,6 @@ def judge(path: str, asked: Plan) -> Judged:
     """Read one file, `-` for stdin, and run the rules."""
     from webhook.files import reading
     from webhook.files.source import STREAM, Source, is_read
-    from webhook.formats.migrate import migrate_text
-    from webhook.projects import kustomizations
 
     name = STREAM if path == STDIN else path
     try:
@@ -59,17 +57,23 @@ def judge(path: str, asked: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        result = (
-            migrate_text(source, asked) if stdin else kustomizations.migrated(path, source, asked)
-        )
-        if source.is_lossy:
-            result = result.undone("the file is not UTF-8")
-        elif not stdin and _falls_silent(result, asked):
-            result = result.undone(_SILENT)
-        return Judged(_whole(result, source), source)
+        return Judged(_whole(migrated(source, asked, stdin=stdin), source), source)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
+
+
+def migrated(source: Source, asked: Plan, *, stdin: bool = False) -> FileResult:
+    """Run the rules on a text that was read; a file may belong to others."""
+    from webhook.formats.migrate import migrate_text
+    from webhook.projects import kustomizations
+
+    if stdin:
+        return migrate_text(source, asked)
+    result = kustomizations.migrated(source.path, source, asked)
+    if source.is_lossy:
+        return result.undone("the file is not UTF-8")
+    return result.undone(_SILENT) if _falls_silent(result, asked) else result
 
 
 def _falls_silent(result: FileResult, asked: Plan) -> bool:

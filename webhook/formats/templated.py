@@ -23,11 +23,11 @@ from webhook.formats.mentions import Spans, holds_configuration, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.rules import codes, legacy_name_elsewhere
 from webhook.templates import actions
-from webhook.templates.regions import Region, manifest_texts, manifests, split
+from webhook.templates.regions import Region, manifest_texts, parts
 from webhook.yamlpatch.splice import apply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.core.text_patterns import Match
     from webhook.templates.actions import Template
@@ -57,7 +57,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     if line := legacy_pods.read_by_name(source.text, plan.settings):
         why = legacy_pods.is_read(f"this file (line {line})")
         plan = legacy_pods.with_amounts_held(plan, why)
-    regions = list(_regions(template))
+    regions = parts(template.blanked)
     texts = _texts_with_manifests(template, regions)
     done = Done(source, plan, template, texts=texts)
     for region in regions:
@@ -214,17 +214,6 @@ def _texts_with_manifests(template: Template, regions: Sequence[Region]) -> list
         for each in sorted(manifest_texts(template.blanked), key=_START)
         if bisect_right(starts, each.start) < bisect_left(starts, each.end)
     ]
-
-
-def _regions(template: Template) -> Iterator[Region]:
-    """The manifests, and the parts between `---` without a manifest."""
-    text = template.text
-    blanked = template.blanked
-    found = manifests(blanked)
-    yield from found
-    for part in split(blanked, Region(0, len(text))):
-        if not any(each.start < part.end and part.start < each.end for each in found):
-            yield part
 
 
 def _meet(some: Iterable[Replacement], others: Iterable[Replacement]) -> bool:

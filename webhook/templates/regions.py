@@ -82,6 +82,17 @@ def manifests(text: str) -> list[Region]:
     return found
 
 
+def parts(text: str) -> list[Region]:
+    """The manifests in a text, then the parts between `---` without one."""
+    found = manifests(text)
+    without = (
+        part
+        for part in split(text, Region(0, len(text)))
+        if not any(each.start < part.end and part.start < each.end for each in found)
+    )
+    return [*found, *without]
+
+
 def manifest_texts(text: str) -> Iterator[Region]:
     """The block scalars with a manifest, as ConfigMaps and cloud-configs have, with their keys."""
     opened: Line | None = None

@@ -12,6 +12,7 @@ import random
 import re
 from dataclasses import dataclass, field, replace
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import copied
@@ -27,7 +28,7 @@ from webhook.projects import together
 from webhook.templates import actions
 from webhook.templates.filling import Form
 from webhook.templates.open_places import said_indent
-from webhook.templates.regions import Region, manifests, split
+from webhook.templates.regions import parts
 from webhook.verifying.normal_form import normal_form
 from webhook.verifying.through import through
 from webhook.yamlpatch import documents, style
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     Migrate = Callable[[Source, Plan], FileResult]
     Outputs = Mapping[str, str]  # by the text of an action
 
+_START = attrgetter("start")
 _MOST = 64  # combinations of branches, and fillings that are drawn
 _VALUES = {
     "nothing": "",
@@ -116,7 +118,8 @@ def why_wrong(result: FileResult, plan: Plan) -> str:
 def _trials(old: Template, new: Template, plan: Plan) -> Iterator[_Trial]:
     """One for each manifest that is edited; one for all if they do not fit together."""
     before, after = (
-        [each.text[e.start : e.end] for e in _regions(each.blanked)] for each in (old, new)
+        [each.text[e.start : e.end] for e in sorted(parts(each.blanked), key=_START)]
+        for each in (old, new)
     )
     pairs = [pair for pair in zip(before, after, strict=False) if pair[0] != pair[1]]
     read = [[actions.read(text) for text in pair] for pair in pairs]
@@ -125,15 +128,6 @@ def _trials(old: Template, new: Template, plan: Plan) -> Iterator[_Trial]:
     for one, other in read:
         if not (one.excess or other.excess):
             yield _Trial(Form(one), Form(other), plan)
-
-
-def _regions(text: str) -> list[Region]:
-    """The manifests in a text, also those inside others, and the rest between `---`."""
-    found = manifests(text)
-    for part in split(text, Region(0, len(text))):
-        if not any(each.start < part.end and part.start < each.end for each in found):
-            found.append(part)
-    return sorted(found, key=lambda each: each.start)
 
 
 @dataclass(slots=True)
