@@ -1,4 +1,5 @@
-// A closed loop of N keep-alive TLS connections for T seconds; every answer is verified.
+// A closed loop of N keep-alive TLS connections for T seconds, or calls at a rate (open.go); every answer is
+// verified.
 //
 // HTTP/1.1 is written by hand on tls.Conn: no goroutine between writing and reading, so
 // that the generator's core is never the one that is measured. The result is one JSON object on stdout.
@@ -48,6 +49,7 @@ type result struct {
 	Calls    int     `json:"calls"` // all of them, those of the warm-up too
 	Count    int     `json:"count"` // measured ones
 	Failures int     `json:"failures"`
+	Late     int     `json:"late"` // of these: no answer in the timeout of a call (open loop)
 	First    string  `json:"first_failure,omitempty"`
 	Dialled  int     `json:"dialled"`
 	Seconds  float64 `json:"seconds"`
@@ -70,6 +72,8 @@ func main() {
 	key := flag.String("key", "", "key of the client certificate (PEM)")
 	expect := flag.String("expect", "", "patch: an AdmissionReview answer with a patch that names --resource; pod: a created pod whose containers ask for --resource only")
 	resource := flag.String("resource", "nvidia.com/gpu", "what the answer has to name")
+	rate := flag.Float64("rate", 0, "calls a second, as kube-apiserver sends them, whatever was answered (--connections does not count)")
+	timeout := flag.Float64("timeout", 3, "seconds that a call has, with --rate")
 	flag.Parse()
 
 	o := options{
@@ -90,7 +94,11 @@ func main() {
 	if o.verify, err = newVerifier(*expect, *resource); err != nil {
 		log.Fatal(err)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(run(o)); err != nil {
+	measure := run
+	if *rate > 0 {
+		measure = func(o options) result { return open(o, *rate, time.Duration(*timeout*float64(time.Second))) }
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(measure(o)); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -129,12 +137,13 @@ func clientTLS(ca, cert, key string) (*tls.Config, error) {
 }
 
 func run(o options) result {
+	requests := headed(o)
+	clients := make([]*client, o.connections)
 	start := time.Now().Add(o.warmup)
 	end := start.Add(o.length)
-	clients := make([]*client, o.connections)
 	var all sync.WaitGroup
 	for i := range clients {
-		clients[i] = newClient(i, o)
+		clients[i] = newClient(i, o, requests)
 		all.Go(func() { clients[i].loop(start, end) })
 	}
 	all.Wait()
@@ -153,12 +162,16 @@ func summary(clients []*client, length time.Duration) result {
 			r.First = c.first
 		}
 	}
+	r.Seconds = length.Seconds()
+	r.count(times)
+	return r
+}
+
+func (r *result) count(times []time.Duration) {
 	slices.Sort(times)
 	r.Count = len(times)
-	r.Seconds = length.Seconds()
 	r.Rate = float64(r.Count) / r.Seconds
 	r.P50, r.P90, r.P99, r.Max = at(times, 0.50), at(times, 0.90), at(times, 0.99), at(times, 1)
-	return r
 }
 
 func at(sorted []time.Duration, share float64) float64 {
@@ -174,7 +187,8 @@ type client struct {
 	o         options
 	id        int
 	calls     int
-	requests  []request
+	requests  []request // shared: a copy for each of 900 clients took 4.5 GB, and longer than the measurement
+	sent      []byte    // the last one
 	uid, name []byte
 	access    []byte
 	conn      *tls.Conn
@@ -193,21 +207,28 @@ type request struct {
 	legacy                    bool // it has to be patched
 }
 
-func newClient(id int, o options) *client {
-	c := &client{o: o, id: id, uid: []byte(uidPlace), name: []byte(namePlace), access: []byte(accessPlace)}
+func newClient(id int, o options, requests []request) *client {
+	return &client{o: o, id: id, requests: requests, uid: []byte(uidPlace), name: []byte(namePlace), access: []byte(accessPlace)}
+}
+
+func headed(o options) []request {
+	var all []request
 	for _, body := range o.bodies {
 		// The headers are those that kube-apiserver's own webhook client sends.
 		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: kube-apiserver-admission\r\n"+
 			"Content-Length: %d\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"+
 			"Accept-Encoding: gzip\r\n\r\n", o.target.RequestURI(), o.target.Host, len(body))
-		whole := append([]byte(head), body...)
-		c.requests = append(c.requests, request{
-			bytes:  whole,
-			uidsAt: places(whole, uidPlace), namesAt: places(whole, namePlace), accessAt: places(whole, accessPlace),
-			legacy: bytes.Contains(body, []byte(legacy)),
-		})
+		all = append(all, prepared(append([]byte(head), body...)))
 	}
-	return c
+	return all
+}
+
+func prepared(whole []byte) request {
+	return request{
+		bytes:  whole,
+		uidsAt: places(whole, uidPlace), namesAt: places(whole, namePlace), accessAt: places(whole, accessPlace),
+		legacy: bytes.Contains(whole, []byte(legacy)),
+	}
 }
 
 func places(in []byte, what string) []int {
@@ -241,14 +262,21 @@ func (c *client) loop(start, end time.Time) {
 	}
 }
 
-// renew takes the next body, and writes a fresh uid, pod name and access volume over the last ones.
+// renew takes the next body.
 func (c *client) renew() request {
 	c.calls++
 	// Each connection begins elsewhere, so that no two send the same at the same time.
 	r := c.requests[(c.calls+c.id*len(c.requests)/c.o.connections)%len(c.requests)]
+	return c.fresh(r)
+}
+
+// fresh copies it with a uid, pod name and access volume of its own; the copy lasts until the next.
+func (c *client) fresh(r request) request {
+	c.sent = append(c.sent[:0], r.bytes...)
+	r.bytes = c.sent
 	copy(c.uid[24:], fmt.Sprintf("%04x%08x", c.id, c.calls))
 	copy(c.name[6:], fmt.Sprintf("%04x%08x", c.id, c.calls))
-	for i, at := len(c.access)-5, c.calls*c.o.connections+c.id; i < len(c.access); i++ {
+	for i, at := len(c.access)-5, c.calls*max(c.o.connections, 1)+c.id; i < len(c.access); i++ {
 		c.access[i] = drawn[at%len(drawn)]
 		at /= len(drawn)
 	}

@@ -6,16 +6,19 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.shared_folder import files
+from webhook.files.source import TEMPLATES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from tests.cli.conftest import Command
+
+    Raw = dict[str, Any]
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 # After the edits of --unsafe nothing would open this file: its word is in the version alone.
@@ -47,11 +50,15 @@ CASES = {
 }
 
 
-def manual(gpu_webhook: Command, *words: str) -> tuple[int, Counter[tuple[str, str]]]:
+def migrated(gpu_webhook: Command, *words: str) -> tuple[int, list[Raw]]:
     ran = gpu_webhook("migrate", "--write", ".", "-o", "json", *words)
-    return ran.code, Counter(
+    return ran.code, json.loads(ran.out)["files"]
+
+
+def manual(files: list[Raw]) -> Counter[tuple[str, str]]:
+    return Counter(
         (file["path"], found["code"])
-        for file in json.loads(ran.out)["files"]
+        for file in files
         for found in file["findings"]
         if found["status"] == "manual"
     )
@@ -63,29 +70,47 @@ def test_a_finding_stays_until_it_is_done(
     gpu_webhook: Command, tmp_path: Path, name: str, text: str, unsafe: tuple[str, ...]
 ) -> None:
     (tmp_path / name).write_text(text)
-    first = manual(gpu_webhook, *unsafe)
-    assert first[0] == 3
-    assert first[1]
-    assert manual(gpu_webhook, *unsafe) == first
+    code, first = migrated(gpu_webhook, *unsafe)
+    assert code == 3
+    assert manual(first)
+    again, second = migrated(gpu_webhook, *unsafe)
+    assert (again, manual(second)) == (code, manual(first))
 
 
-OF_OURS = [*CORPUS.glob("*/*.yaml")]
+def twice(gpu_webhook: Command, folder: Path, given: Iterable[Path]) -> list[Raw]:
+    """Give what the first run over these files reports; all of it that is manual stays so."""
+    for number, file in enumerate(given):
+        (folder / f"f{number:03}").mkdir()
+        shutil.copyfile(file, folder / f"f{number:03}" / file.name)
+    code, first = migrated(gpu_webhook)
+    assert len(manual(first)) > len(CASES)
+    again, second = migrated(gpu_webhook)
+    assert (again, manual(first) - manual(second)) == (code, Counter())
+    return first
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        pytest.param(lambda: [e for e in OF_OURS if ".fixed" not in e.name], id="our own files"),
-        pytest.param(lambda: files("corpus/files/*", "corpus/guides/*"), id="published files"),
-    ],
-)
-def test_so_does_each_of_the_corpus(
-    gpu_webhook: Command, tmp_path: Path, given: Callable[[], list[Path]]
+def test_so_does_each_of_our_files(gpu_webhook: Command, tmp_path: Path) -> None:
+    twice(gpu_webhook, tmp_path, (e for e in CORPUS.glob("*/*.yaml") if ".fixed" not in e.name))
+
+
+def test_so_does_each_published_file_and_templates_are_right(
+    gpu_webhook: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number, file in enumerate(given()):
-        (tmp_path / f"f{number:03}").mkdir()
-        shutil.copyfile(file, tmp_path / f"f{number:03}" / file.name)
-    code, before = manual(gpu_webhook)
-    assert len(before) > len(CASES)
-    again, after = manual(gpu_webhook)
-    assert (again, before - after) == (code, Counter())
+    """Edits of templates are right whatever the actions produce; those that are not are held."""
+    given = files("corpus/files/*", "corpus/guides/*")
+    first = twice(gpu_webhook, tmp_path, given)
+    templates = {Path(each["path"]).name: each for each in first if each["kind"] in TEMPLATES}
+    edited = {
+        file.name
+        for number, file in enumerate(given)
+        if (tmp_path / f"f{number:03}" / file.name).read_bytes() != file.read_bytes()
+    } & set(templates)
+    held = {
+        name
+        for name, each in templates.items()
+        if any("it is wrong" in found["message"] for found in each["findings"])
+    }
+    with capsys.disabled():
+        print(f"\n../shared/corpus: {len(edited)} templates edited; less in {sorted(held)}")  # noqa: T201
+    assert held == {"k2-v1-5-dns-yaml.jinja2"}  # `maxSurge: {{ x }}` may be empty
+    assert len(edited) >= 37

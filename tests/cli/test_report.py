@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.cli.test_scan_cluster import Cluster, owner
-from tests.doctor.installation import HEALTHY
+from tests.doctor.installation import HEALTHY, having, namespace
 from webhook.cluster.client import Fault
 from webhook.core.settings import Settings
 from webhook.doctor import counted, facts
@@ -28,6 +30,7 @@ DAY = 86_400.0
 NOW = HEALTHY.now
 EVENTS = "/api/v1/events"
 SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
+REFUSE = "validating/gpu-webhook-guard-refuse"
 REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
 
 
@@ -316,6 +319,79 @@ def test_what_is_stored_makes_the_pods_whatever_was_applied(
     assert owners(found) == [("Deployment", "a", 1, ["GPU101"])] * left
 
 
+TOLERANT: dict[str, Any] = {
+    **MODERN,
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+}
+OTHER = [{"key": "team", "operator": "Exists"}]
+NUMBERED = {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
+LATE = {**MODERN, "schedulerName": "default-scheduler", "dnsPolicy": "ClusterFirst"}
+CLASSED = {**MODERN, "runtimeClassName": "nvidia"}
+# What was applied (None: nobody knows), what is stored, the codes on it, those that are left.
+TEMPLATES: dict[str, tuple[Any, Any, str, list[str]]] = {
+    "a toleration that was not applied": (MODERN, TOLERANT, "GPU201", ["GPU201"]),
+    "a runtime class that was not applied": (MODERN, CLASSED, "GPU202", ["GPU202"]),
+    "one of two that were not applied": (
+        MODERN,
+        {**TOLERANT, "runtimeClassName": "nvidia"},
+        "GPU201,GPU202",
+        ["GPU201", "GPU202"],
+    ),
+    "a template that was legacy, too, and is migrated but for the toleration": (
+        MODERN,
+        TOLERANT,
+        "GPU101,GPU201",
+        ["GPU201"],
+    ),
+    "a manifest that nobody knows": (None, TOLERANT, "GPU201", ["GPU201"]),
+    "a manifest that has it now": (TOLERANT, TOLERANT, "GPU201", []),
+    "defaults of the API server": (TOLERANT, {**LATE, **TOLERANT}, "GPU201", []),
+    "an amount that was applied as a number": ({**TOLERANT, **NUMBERED}, TOLERANT, "GPU201", []),
+    "a toleration beside another one": (
+        {**MODERN, "tolerations": OTHER},
+        {**MODERN, "tolerations": [*OTHER, *TOLERANT["tolerations"]]},
+        "GPU201",
+        ["GPU201"],
+    ),
+    "a template that nobody repaired": (MODERN, TOLERANT, "", []),
+    "a template that was legacy and is migrated": (MODERN, MODERN, "GPU101", []),
+}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob"])
+@pytest.mark.parametrize(("applied", "stored", "note", "codes"), TEMPLATES.values(), ids=TEMPLATES)
+def test_a_modern_template_with_what_the_webhook_added_needs_it(
+    applied: Any, stored: Any, note: str, codes: list[str], kind: str, cluster: Cluster, report: Any
+) -> None:
+    """Its pods carry no note: without the webhook, the next object of this manifest lacks it."""
+
+    def spec(pod: Any) -> dict[str, Any]:
+        made = {"template": {"spec": pod}}
+        return made if kind == "Deployment" else {"jobTemplate": {"spec": made}}
+
+    named = {"name": "a", "namespace": "team"}
+    notes = {"gpu-webhook.dev/repaired": note} if note else {}
+    if applied is not None:
+        version = "apps/v1" if kind == "Deployment" else "batch/v1"
+        sent = {"apiVersion": version, "kind": kind, "metadata": named, "spec": spec(applied)}
+        notes["kubectl.kubernetes.io/last-applied-configuration"] = json.dumps(sent)
+    cluster.list_has(
+        kind, {"metadata": {**named, "uid": "u", "annotations": notes}, "spec": spec(stored)}
+    )
+    if kind == "Deployment":  # its controller copies the codes
+        of_top = [owner("a", kind, "apps/v1", "u")]
+        copied: Any = {"name": "a-1", "namespace": "team", "ownerReferences": of_top, "uid": "r"}
+        copied |= {"annotations": {"gpu-webhook.dev/repaired": note}}
+        cluster.list_has("ReplicaSet", {"metadata": copied, "spec": spec(stored)})
+    code, found = report()
+    assert code == (LEFT if codes else SAFE)
+    assert owners(found) == ([(kind, "a", 1, codes)] if codes else [])
+    if codes:
+        assert found["answer"] == "Not yet: 1 owner of modern pods that run only repaired"
+        added = f"its template has what the webhook added ({', '.join(codes)}): write that into its"
+        assert added in found["owners"][0]["change"]
+
+
 TEMPLATE = {"spec": LEGACY}
 GAP = "whether pods get the legacy names in {}: {}: migrate them, or delete what is not used"
 
@@ -394,7 +470,37 @@ KNOWN: dict[str, tuple[str, str, str, list[str]]] = {
         [GAP.format("Workloads (example.org)", "team/a")],
     ),
     "a ConfigMap": ("ConfigMap", "", "team", [GAP.format("ConfigMaps", "team/a")]),
-    "a ConfigMap of the webhook": ("ConfigMap", "", HEALTHY.namespace, []),
+    "another ConfigMap beside the webhook": (
+        "ConfigMap",
+        "",
+        HEALTHY.namespace,
+        [GAP.format("ConfigMaps", f"{HEALTHY.namespace}/a")],
+    ),
+    "the ConfigMap of its settings": ("ConfigMap", "", f"{HEALTHY.namespace}/settings", []),
+    "a ConfigMap of that name elsewhere": (
+        "ConfigMap",
+        "",
+        "team/settings",
+        [GAP.format("ConfigMaps", "team/settings")],
+    ),
+    "a policy that changes objects": (
+        "MutatingAdmissionPolicy",
+        "admissionregistration.k8s.io",
+        "/a",
+        [GAP.format("MutatingAdmissionPolicies (admissionregistration.k8s.io)", "a")],
+    ),
+    "a policy that only refuses": (
+        "ValidatingAdmissionPolicy",
+        "admissionregistration.k8s.io",
+        "/a",
+        [],
+    ),
+    "the entries of webhooks": (
+        "MutatingWebhookConfiguration",
+        "admissionregistration.k8s.io",
+        "/a",
+        [],
+    ),
 }
 
 
@@ -409,13 +515,32 @@ def test_copies_and_kinds_that_are_judged_are_no_gap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = parse("workloads: {kinds: [{kind: Named, templates: [/spec/other]}]}")
-    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
-    obj = custom({"x": TEMPLATE}) | {"metadata": {"name": "a", "namespace": space}}
+    own = {"metadata": {"name": "settings", "namespace": HEALTHY.namespace}}
+    found = replace(HEALTHY, settings=settings, settings_map=own)
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    space, _, name = space.partition("/")
+    obj = custom({"x": TEMPLATE}) | {"metadata": {"name": name or "a", "namespace": space}}
     if group:
         serve(cluster, kind, obj, group=group)
     else:
         cluster.list_has(kind, obj)
     assert report()[1]["gaps"] == gaps
+
+
+BINARY = {
+    "a template": (yaml.safe_dump(TEMPLATE).encode(), True),
+    "a template in other bytes": (b"\xff\x00" + json.dumps(TEMPLATE).encode(), True),
+    "a modern one": (yaml.safe_dump(MODERN).encode(), False),
+}
+
+
+@pytest.mark.parametrize(("data", "is_gap"), BINARY.values(), ids=BINARY)
+def test_binary_data_of_a_config_map_is_decoded(
+    data: bytes, *, is_gap: bool, cluster: Cluster, report: Any
+) -> None:
+    held = {"binaryData": {"pod.yaml": base64.b64encode(data).decode()}}
+    cluster.list_has("ConfigMap", {"metadata": {"name": "a", "namespace": "team"}} | held)
+    assert report()[1]["gaps"] == [GAP.format("ConfigMaps", "team/a")] * is_gap
 
 
 REVISIONS = {"currentRevision": "web-1", "updateRevision": "web-2"}
@@ -428,6 +553,18 @@ HALFWAY: dict[str, tuple[str, Any, Any, bool]] = {
         False,
     ),
     "a StatefulSet that its controller has not seen": ("StatefulSet", {}, {}, False),
+    "a StatefulSet that replaces its pods when they are deleted, and never ends a roll-out": (
+        "StatefulSet",
+        {"updateStrategy": {"type": "OnDelete"}},
+        REVISIONS,
+        False,
+    ),
+    "a StatefulSet below its partition": (
+        "StatefulSet",
+        {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}},
+        REVISIONS,
+        True,
+    ),
     "a paused Deployment": ("Deployment", {"paused": True}, {}, True),
     "a Deployment": ("Deployment", {}, {}, False),
 }
@@ -443,6 +580,38 @@ def test_a_rollout_that_has_not_ended_is_a_gap_even_without_pods(
     code, found = report()
     assert code == (UNKNOWN if is_gap else SAFE)
     assert [each.partition(":")[0] for each in found["gaps"]] == [f"team/{kind}/web"] * is_gap
+
+
+GUARDS: dict[str, tuple[list[str], str, str]] = {
+    "both entries": (
+        ["mutating/gpu-webhook-guard", REFUSE],
+        "enforce",
+        "hides GPUs from and refuses GPUs to",
+    ),
+    "the entry that refuses, alone": ([REFUSE], "enforce", "refuses GPUs to"),
+    "the entry that changes pods, alone": (
+        ["mutating/gpu-webhook-guard"],
+        "enforce",
+        "hides GPUs from",
+    ),
+    "no entry": ([], "enforce", ""),
+    "a rule that only warns": ([REFUSE], "warn", ""),
+}
+
+
+@pytest.mark.parametrize(("entries", "mode", "does"), GUARDS.values(), ids=GUARDS)
+def test_the_guard_ends_with_the_webhook(
+    entries: list[str], mode: str, does: str, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = replace(
+        having({name: {} for name in entries}),
+        settings=parse(f"policy: {{rules: {{GPU303: {mode}}}}}"),
+        guarded=(namespace("team", **{"gpu-webhook.dev/guard": "enabled"}),),
+    )
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    code, said = report()
+    text = f"the guard {does} pods that requested none, in team"
+    assert (code, said["policies"]) == ((LEFT, {"GPU303": text}) if does else (SAFE, {}))
 
 
 @pytest.mark.parametrize(("replicas", "code"), [(0, SAFE), (1, LEFT)])

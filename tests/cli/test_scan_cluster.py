@@ -126,6 +126,17 @@ FORGED = {
 }
 
 
+def test_quiet_prints_each_finding_in_one_line(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for each in ("a", "b"):
+        cluster.have("Deployment", each)
+    assert main(["scan", "--cluster", "-A", "-q", config]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 2
+    assert all("Deployment/" in each and ": GPU" in each for each in lines)
+
+
 @pytest.mark.parametrize("forged", [pytest.param(each, id=name) for name, each in FORGED.items()])
 def test_a_forged_owner_neither_ends_the_scan_nor_leads_it_elsewhere(
     forged: dict[str, Any], cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.installed import environment
 from tests.cli.test_migrate import MIGRATED
 from tests.cli.test_scan import CLEAN, LEGACY, put
+from webhook.files import work_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,6 +131,33 @@ def test_what_is_written(
     assert kept - {"clean.yaml", "Chart.yaml"} == stays
     assert (done.code, all(path in done.out for path in stays)) == (code, True)
     assert ("use --force" in done.out) == bool(stays)
+
+
+WRITES = """\
+import sys
+from pathlib import Path
+from webhook.files import work_tree
+file = sys.argv[1]
+for number in range(40):
+    work_tree.remember({file: f"{file} {number}".encode()})
+"""
+
+
+def test_runs_at_the_same_time_forget_nothing(tree: Path) -> None:
+    """Each of them adds to a record that is whole at any time, also if one is killed."""
+    files = [str(tree / name) for name in ("a.yaml", "b.yaml", "clean.yaml")]
+    runs = [subprocess.Popen([sys.executable, "-c", WRITES, file]) for file in files]
+    record = tree / ".git" / "gpu-webhook-written"
+    while any(run.poll() is None for run in runs):
+        if record.exists():
+            lines = record.read_text().splitlines(keepends=True)
+            assert {len(line) for line in lines} == {65}
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert len(record.read_text().split()) == 120
+    contents = {file: f"{file} 7".encode() for file in files}
+    for file in files:
+        Path(file).write_text("changed")
+    assert work_tree.unstaged(contents) == {}
 
 
 def test_what_an_earlier_run_wrote_is_no_change_of_others(tree: Path, gpu_webhook: Command) -> None:

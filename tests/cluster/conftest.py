@@ -24,6 +24,8 @@ from tests.cluster.remains import without_namespace
 from tests.cluster.scheduling import leave
 from tests.cluster.webhook import ROOT, Recorder, WebhookServer, failed_open, registered
 from tests.cluster.workloads import made_by, serving
+from tests.verifying.test_command import written
+from webhook.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +38,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+
+
+@pytest.fixture
+def verify_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Path, dict[str, str], dict[str, str]], tuple[int, str]]:
+    """Runs `gpu-webhook verify` on the files of both sides, with these programs first in PATH.
+
+    It returns the exit code and the output.
+    """
+
+    def run(programs: Path, was: dict[str, str], now: dict[str, str]) -> tuple[int, str]:
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        monkeypatch.chdir(tmp_path)
+        written(tmp_path / "old", was)
+        written(tmp_path / "new", now)
+        code = main(["verify", "old", "new"])
+        return code, capsys.readouterr().out
+
+    return run
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

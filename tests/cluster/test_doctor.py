@@ -173,23 +173,23 @@ def test_a_healthy_cluster_has_nothing(healthy: Installed) -> None:
     )
 
 
-def each_client(obj: Json, change: Callable[[Json], None]) -> Json:
+def each_client(change: Callable[[Json], Any], obj: Json) -> Json:
     for entry in obj["webhooks"]:
         change(entry["clientConfig"])
     return obj
 
 
 def without_bundle(obj: Json) -> Json:
-    return each_client(obj, lambda client: client.pop("caBundle"))
+    return each_client(lambda client: client.pop("caBundle"), obj)
 
 
 def of_a_stranger(obj: Json) -> Json:
     bundle = base64.b64encode(new_authority("other", 0, 2e9).text).decode()
-    return each_client(obj, lambda client: client.update(caBundle=bundle))
+    return each_client(lambda client: client.update(caBundle=bundle), obj)
 
 
 def at_port(port: int, obj: Json) -> Json:
-    return each_client(obj, lambda client: client.update(url=f"https://127.0.0.1:{port}/mutate"))
+    return each_client(lambda client: client.update(url=f"https://127.0.0.1:{port}/mutate"), obj)
 
 
 def leaf(start: float, end: float, obj: Json, hosts: tuple[str, ...] = HOSTS) -> Json:
@@ -223,6 +223,16 @@ def first_entry(part: Json, obj: Json) -> Json:
     return obj
 
 
+def first_rule(part: Json, obj: Json) -> Json:
+    obj["webhooks"][0]["rules"][0].update(part)
+    return obj
+
+
+def without_second_entry(obj: Json) -> Json:
+    del obj["webhooks"][1]
+    return obj
+
+
 def with_image(image: str, obj: Json) -> Json:
     for container in obj["spec"]["template"]["spec"]["containers"]:
         container["image"] = image
@@ -239,6 +249,7 @@ def no(_: Json) -> None:
 
 
 SECRET = Replicas.secret
+ALONE = {"spec": {"replicas": 1}}
 # What is changed, and what the doctor finds: the code, and each line that is not ok.
 FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
     "the repairing configuration was deleted": (
@@ -329,7 +340,13 @@ FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
         DEPLOYMENT,
         partial(with_image, "gpu-admission-webhook:next"),
         WARNING,
-        {"pods": "1 of 2 replicas are ready and up to date"},
+        {"pods": "2 of 2 replicas are ready; the roll-out has not ended: 1 of 3 have"},
+    ),
+    "the only replica is updated, and the new pod does not start": (
+        DEPLOYMENT,
+        lambda obj: with_image("gpu-admission-webhook:next", merged(ALONE, obj)),
+        WARNING,
+        {"pods": "1 of 1 replicas are ready; the roll-out has not ended: 1 of 2 have"},
     ),
     "no replica is to run": (
         DEPLOYMENT,
@@ -357,7 +374,10 @@ FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
         REPAIR,
         partial(first_entry, {"objectSelector": {"matchLabels": {"gpu-repair": "enabled"}}}),
         WARNING,
-        {"dry run": "objectSelector of mutating/gpu-webhook does not select these labels: none"},
+        {
+            "dry run": "objectSelector of mutating/gpu-webhook does not select these labels: none",
+            "entries": "the objectSelector selects only some objects",
+        },
     ),
     "the namespace of the pod is excluded": (
         REPAIR,
@@ -369,14 +389,61 @@ FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
                         {
                             "key": "kubernetes.io/metadata.name",
                             "operator": "NotIn",
-                            "values": ["default"],
-                        }
+                            "values": ["default", "kube-system", NAMESPACE],
+                        },
+                        {
+                            "key": "gpu-webhook.dev/ignore",
+                            "operator": "NotIn",
+                            "values": ["true"],
+                        },
                     ]
                 }
             },
         ),
         WARNING,
         {"dry run": "does not select these labels: kubernetes.io/metadata.name=default"},
+    ),
+    "an entry has no namespaceSelector": (
+        POLICY,
+        partial(first_entry, {"namespaceSelector": {}}),
+        FAILED,
+        {"entries": "policy.gpu-webhook.dev: the namespaceSelector selects the namespace of the"},
+    ),
+    "an entry does not send new pods": (
+        POLICY,
+        partial(first_rule, {"operations": ["UPDATE"]}),
+        FAILED,
+        {"entries": "policy.gpu-webhook.dev: the rules do not send CREATE pods"},
+    ),
+    "an entry is sent for pods only that have no namespace": (
+        POLICY,
+        partial(first_rule, {"scope": "Cluster"}),
+        FAILED,
+        {"entries": "policy.gpu-webhook.dev: the rules do not send CREATE pods"},
+    ),
+    "an entry calls another path": (
+        POLICY,
+        partial(each_client, lambda client: client.update(url=f"{client['url']}/v2")),
+        FAILED,
+        {"entries": "the path of clientConfig is /validate"},
+    ),
+    "the cluster relies on a control": (
+        POLICY,
+        partial(first_entry, {"failurePolicy": "Fail", "timeoutSeconds": 10}),
+        WARNING,
+        {"entries": "failurePolicy is Fail, not Ignore; policy.gpu-webhook.dev: timeoutSeconds"},
+    ),
+    "pods need the repairing entry": (
+        REPAIR,
+        partial(first_entry, {"failurePolicy": "Fail", "reinvocationPolicy": "Never"}),
+        FAILED,
+        {"entries": "reinvocationPolicy is Never, not IfNeeded"},
+    ),
+    "an entry was deleted": (
+        POLICY,
+        without_second_entry,
+        WARNING,
+        {"entries": "workloads.gpu-webhook.dev: is not there"},
     ),
     "a namespace wants the guard": (
         "/api/v1/namespaces/default",
@@ -431,7 +498,11 @@ def test_nothing_listens(healthy: Installed) -> None:
     with healthy.changed(REPAIR, partial(at_port, port)):
         expect(healthy, FAILED, {"dry run": "nothing listens behind the Service"})
         with healthy.changed(REPAIR, partial(first_entry, {"failurePolicy": "Fail"})):
-            expect(healthy, FAILED, {"dry run": "the call of the webhook failed: "})
+            lines = {
+                "dry run": "the call of the webhook failed: ",
+                "entries": "failurePolicy is Fail",
+            }
+            expect(healthy, FAILED, lines)
 
 
 UNDONE = [
@@ -469,13 +540,33 @@ def test_another_webhook_undoes_the_repair(more: list[Json], healthy: Installed)
 
 
 GUARD = yaml.safe_load((ROOT / "manifests" / "guard" / "webhook.yaml").read_text())
-NAMED = {
+GUARDED = path_of(KINDS[0], name="gpu-webhook-guard")
+
+
+def without_label_of_the_guard(obj: Json) -> Json:
+    del obj["webhooks"][0]["namespaceSelector"]["matchExpressions"][0]
+    return obj
+
+
+NAMED: dict[str, tuple[str, Change, int, dict[str, str]]] = {
     "as shipped": (f"{HERE}/services/gpu-webhook", lambda obj: obj, OK, {}),
     "the Service was deleted": (
         f"{HERE}/services/gpu-webhook",
         no,
         FAILED,
         {"registered": "mutating/gpu-webhook-guard calls gpu-webhook/gpu-webhook, which is not"},
+    ),
+    "the guard is called at a port that the Service does not have": (
+        GUARDED,
+        partial(each_client, lambda client: client["service"].update(port=8443)),
+        FAILED,
+        {"entries": "guard.gpu-webhook.dev: the port of clientConfig is 8443"},
+    ),
+    "the guard gets the pods of all namespaces": (
+        GUARDED,
+        without_label_of_the_guard,
+        FAILED,
+        {"entries": "selects namespaces without the label gpu-webhook.dev/guard"},
     ),
     "the certificate lacks the name of the Service": (
         SECRET,
@@ -673,3 +764,24 @@ def test_a_namespace_without_the_webhook_cannot_be_tried(healthy: Installed) -> 
         {"dry run": "a legacy pod could not be tried in namespace nowhere: 404"},
         "--pod-namespace=nowhere",
     )
+
+
+def with_a_volume_first(obj: Json) -> Json:
+    """As a strategic merge of kustomize puts it."""
+    volume = {"name": "ca", "configMap": {"name": "kube-root-ca.crt"}}
+    obj["spec"]["template"]["spec"]["volumes"].insert(0, volume)
+    return obj
+
+
+def test_a_configmap_of_others_is_mounted_first(healthy: Installed) -> None:
+    """It was taken for the settings."""
+    with healthy.changed(DEPLOYMENT, with_a_volume_first):
+        expect(healthy, WARNING, {"pods": "the roll-out has not ended"})
+
+
+def test_a_key_of_others_sorts_before_the_settings(healthy: Installed) -> None:
+    maps = healthy.cluster.client.demand("GET", f"{HERE}/configmaps").body["items"]
+    (name,) = (n for n in (each["metadata"]["name"] for each in maps) if "settings" in n)
+    other = partial(merged, {"data": {"NOTES.txt": "not: [settings"}})
+    with healthy.changed(f"{HERE}/configmaps/{name}", other):
+        expect(healthy, OK, {})

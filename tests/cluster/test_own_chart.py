@@ -9,6 +9,9 @@ import pytest
 from tests.cluster import helm, install_yaml
 from tests.cluster.own_chart import CHART, NAMESPACE, kustomized, objects, rendered
 from tests.cluster.webhook import KINDS
+from tests.doctor.installation import tried
+from webhook.doctor.facts import Facts
+from webhook.doctor.shipped import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +122,23 @@ def test_any_namespace_will_do(mode: str, tmp_path: Path) -> None:
             if kind in KINDS:
                 annotations = made[kind, name]["metadata"]["annotations"]
                 assert annotations == {"cert-manager.io/inject-ca-from": "gpus/gpu-webhook"}
+
+
+@pytest.mark.parametrize("mode", ["self", "cert-manager", "openshift", "secret"])
+def test_doctor_finds_no_entry_that_differs(mode: str, tmp_path: Path) -> None:
+    values = {"certificates": {"mode": mode}, "excludedNamespaces": ["kube-system", "ci"], **ALL}
+    made = rendered(tmp_path, values, "-n", "gpus")
+    kinds = {
+        "MutatingWebhookConfiguration": "mutating",
+        "ValidatingWebhookConfiguration": "validating",
+    }
+    configurations = {
+        f"{kinds[kind]}/{name}": each for (kind, name), each in made.items() if kind in kinds
+    }
+    service = made["Service", "gpu-webhook"]
+    found = Facts("gpus", 0, tried(), configurations=configurations, services=(service,))
+    assert len(configurations) == 5
+    assert [(line.state, line.text) for line in shipped(found)] == [(0, "as shipped")]
 
 
 def test_install_yaml_has_the_objects_of_the_base(cluster: ControlPlane, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.cluster.client import path_of, until
 from tests.cluster.controlplane import ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
 from tests.cluster.pods import ALPHA, NVIDIA, alpha, modern, named, pod
+from tests.cluster.policies import inside, mutating
 from tests.cluster.webhook import BASE, KINDS, ROOT, WebhookServer, kustomized, registered
 from tests.cluster.workloads import made_by
 from webhook.cli.main import main
@@ -262,7 +263,6 @@ def _of(kinds: str, names: str) -> str:
 def test_what_gives_pods_legacy_words_is_a_gap(installed: Installed) -> None:
     """PodNodeSelector of API servers gives pods the labels of an annotation of their namespace."""
     cluster, team = installed.cluster, installed.cluster.make_namespace("selecting")
-    selector = f"{ALPHA}-name=Tesla-K80"
     runtime = {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
@@ -274,9 +274,9 @@ def test_what_gives_pods_legacy_words_is_a_gap(installed: Installed) -> None:
     template = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "escaped"}}
     held = [runtime, template | {"data": {"pod.json": escaped}}]
     note = "scheduler.alpha.kubernetes.io/node-selector"
-    cluster.kubectl("annotate", "namespace", team, f"{note}={selector}")
-    cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump_all(held))
     try:
+        cluster.kubectl("annotate", "namespace", team, f"{note}={ALPHA}-name=Tesla-K80")
+        cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump_all(held))
         assert installed.report()[1]["gaps"] == [
             _of("ConfigMaps", f"{team}/escaped"),
             _of("Namespaces", team),
@@ -287,6 +287,22 @@ def test_what_gives_pods_legacy_words_is_a_gap(installed: Installed) -> None:
             "-n", team, "delete", "configmap,runtimeclass", "escaped", "old", "--ignore-not-found"
         )
         cluster.kubectl("annotate", "namespace", team, f"{note}-")
+
+
+def test_a_policy_that_gives_pods_legacy_words_is_a_gap(installed: Installed) -> None:
+    cluster, team = installed.cluster, installed.cluster.make_namespace("mutating")
+    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
+    labels = json.dumps({f"{ALPHA}-name": "Tesla-K80"})
+    expression = f'[JSONPatch{{op: "add", path: "/spec/nodeSelector", value: {labels}}}]'
+    gap = _of("MutatingAdmissionPolicies (admissionregistration.k8s.io)", "old-models")
+
+    def is_a_gap() -> bool:
+        return bool(installed.report()[1]["gaps"] == [gap])
+
+    # It is read where it stands, in force or not: the report sees both ends of its life.
+    with mutating(cluster, "old-models", inside(team, rule), expression, is_a_gap):
+        assert is_a_gap()
+    assert installed.report()[1]["gaps"] == []
 
 
 def test_legacy_objects_of_a_namespace_that_opts_out_do_not_need_the_webhook(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -16,13 +15,9 @@ from tests.verifying.test_command import (
     NOT_PROVABLE,
     new,
     old,
-    written,
 )  # fmt: skip
-from webhook.cli.main import main
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+KEY, TODAY = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 CHART = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
 TEMPLATE = CURRENT.replace("{limits: {nvidia.com/gpu: 1}}", "{{ toJson .Values.resources }}")
 BASE = {"Chart.yaml": CHART, "templates/a.yaml": new(), "values.yaml": "resources: {}\n"}
@@ -38,8 +33,22 @@ def values(name: str, amount: int) -> dict[str, str]:
     return {**WITH_VALUES, "values-prod.yaml": f"resources: {{limits: {{{name}: {amount}}}}}\n"}
 
 
+TWO_VALUES = {"values-a.yaml": "a: 1\n", "values-b.yaml": "b: 1\n"}
+IF, END = "{{ if .Values.gpu }}\n    ", "{{ end }}\n"
+BOTH_ON = "{{ if and .Values.a .Values.b }}\n"
+BOTH_AMOUNT = new().replace(
+    "gpu: 1", "gpu: {{ if and .Values.a .Values.b }}AMOUNT{{ else }}2{{ end }}"
+)
+REQUIRED = '# {{ required "a" .Values.a }} {{ required "b" .Values.b }}\n'
+
+
+def amounts(*each: int) -> dict[str, str]:
+    """Files of values with these amounts."""
+    names = zip(("values-a.yaml", "values-b.yaml"), each, strict=True)
+    return {name: f"resources: {{limits: {{{TODAY}: {amount}}}}}\n" for name, amount in names}
+
+
 # The files before and after, the exit code, and a line of the output.
-KEY, TODAY = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 TABLE: dict[str, tuple[dict[str, str], dict[str, str], int, str]] = {
     "other values with another amount": (
         values(KEY, 4), values(TODAY, 1), DIFFERENT, "new/values-prod.yaml: Pod/NAME: different",
@@ -104,6 +113,46 @@ TABLE: dict[str, tuple[dict[str, str], dict[str, str], int, str]] = {
         {**BASE, **INNER, "charts/y/values-prod.yaml": f"limits: {{{TODAY}: 1}}\n"},
         NOT_PROVABLE, "new/charts/y/values-prod.yaml: not provable",
     ),
+    "a branch that two files of values turn on together": (
+        {**BASE, **TWO_VALUES, "templates/b.yaml": IN_PART + BOTH_ON + old() + "{{ end }}\n"},
+        {**BASE, **TWO_VALUES, "templates/b.yaml": IN_PART + BOTH_ON + new() + "{{ end }}\n"},
+        EQUAL, "new/values-b.yaml: Pod/p: equal",
+    ),
+    "another amount in such a branch": (
+        {**BASE, **TWO_VALUES, "templates/b.yaml": BOTH_AMOUNT.replace("AMOUNT", "4")},
+        {**BASE, **TWO_VALUES, "templates/b.yaml": BOTH_AMOUNT.replace("AMOUNT", "1")},
+        DIFFERENT, "new/values-b.yaml: Pod/p: different: spec.containers.resources.limits",
+    ),
+    "the later file counts": (
+        {**WITH_VALUES, **amounts(2, 3)}, {**WITH_VALUES, **amounts(2, 4)},
+        DIFFERENT, "new/values-b.yaml: Pod/NAME: different",
+    ),
+    "values that render only with another file": (
+        {**BASE, **TWO_VALUES, "templates/b.yaml": REQUIRED + old()},
+        {**BASE, **TWO_VALUES, "templates/b.yaml": REQUIRED + new()},
+        EQUAL, "new/values-b.yaml: Pod/p: equal",
+    ),
+    "values with which nothing renders": (
+        {**BASE, "values-a.yaml": "a: 1\n", "templates/b.yaml": REQUIRED + old()},
+        {**BASE, "values-a.yaml": "a: 1\n", "templates/b.yaml": REQUIRED + new()},
+        NOT_PROVABLE, "new/values-a.yaml: not provable: helm failed",
+    ),
+    "values that no longer render": (
+        {**BASE, **TWO_VALUES, "templates/b.yaml": REQUIRED + new()},
+        {**BASE, **TWO_VALUES, "templates/b.yaml": REQUIRED.replace(".b", ".c") + new()},
+        DIFFERENT, "old/values-b.yaml: Pod/p: different: only OLD has it",
+    ),
+    "a toleration without the condition of the request": (
+        {**BASE, "templates/b.yaml": old().replace("    resources", f"    {IF}resources") + END},
+        {**BASE, "templates/b.yaml": new().replace("    resources", f"    {IF}resources")
+         .replace("  tolerations", f"{END}  tolerations")},
+        DIFFERENT, "(changed by no rule: the webhook adds this only to pods that request GPUs)",
+    ),
+    "another toleration without it": (
+        {**BASE, "templates/b.yaml": new()},
+        {**BASE, "templates/b.yaml": new() + "  - {key: other}\n"},
+        DIFFERENT, "spec.tolerations (changed by no rule)",
+    ),
     "a second chart in the folder of the first": (
         {**BASE, **{f"examples/c/{name}": text for name, text in BASE.items()}},
         {**BASE, **{f"examples/c/{name}": text for name, text in values(KEY, 4).items()}},
@@ -127,14 +176,7 @@ def test_a_folder_of_a_chart(
     now: dict[str, str],
     code: int,
     words: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    verify_with: Any,
 ) -> None:
-    monkeypatch.setenv("PATH", f"{build.helm().parent}:{os.environ['PATH']}")
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "old", was)
-    written(tmp_path / "new", now)
-    found = main(["verify", "old", "new"])
-    said = capsys.readouterr().out
+    found, said = verify_with(build.helm().parent, was, now)
     assert (found, words in said) == (code, True), said

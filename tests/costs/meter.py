@@ -44,7 +44,7 @@ _ONE_STEP = {
     *("bisect_left", "bisect_right"),
 }
 _SEARCHED = (str, re.Pattern)
-_SEARCHES = {"find", "rfind", "match", "search"}
+_SEARCHES = {"find", "rfind", "match", "fullmatch", "search"}
 _ONLY_ARGUMENTS = {"startswith", "endswith", "extend", "update", "removeprefix", "removesuffix"}
 
 

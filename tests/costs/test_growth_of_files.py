@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.nightly
-_DOCUMENTS = "webhook.yamlpatch.documents"
 # `make nightly` goes further, as test_growth.py does.
 SIZES = (160, 320) if settings.get_current_profile_name() == "nightly" else (60, 120)
 MOST_GROWTH = 2.2  # steps know no logarithm; a square has 4
@@ -145,24 +144,24 @@ def test_the_work_grows_no_faster_than_the_text(
     _hold([scales.steps(text(size), kind) for size in SIZES])
 
 
-def test_documents_that_all_fail_verification_are_tried_in_their_own_part() -> None:
+def test_documents_that_all_fail_verification_are_read_in_their_own_part() -> None:
     """As if splice() had made a mistake in each of them."""
     copy = Copy()
-    manifest, read = (copy.module("webhook.formats.manifest"), copy.module(_DOCUMENTS).read)
+    manifest = copy.module("webhook.formats.manifest")
+    migrate = copy.module("webhook.formats.migrate").migrate_text
     source_of = copy.module("webhook.files.source").Source.of_text
-    replacement = copy.module("webhook.yamlpatch.places").Replacement
-    plan = copy.module("webhook.files.results").Plan()
+    plan, text = copy.module("webhook.files.results").Plan(), as_yaml(pod(container()))
+    splice = manifest.splice
+
+    def mistaken(document: Any, edits: Any) -> Any:
+        return splice(document, edits)[1:]
 
     def tried(size: int) -> int:
-        source = source_of("a.yaml", "a: 1\n---\n" * size)
-        stream = read(source.text)
-        works = [manifest._Work(each, {"a": 2}, []) for each in stream.documents]
-        for position, work in enumerate(works[:size]):
-            at = position * len("a: 1\n---\n") + 3
-            work.replacements = [replacement(at, at + 1, "3")]
+        source = source_of("a.yaml", f"---\n{text}" * size)
         copy.forget()
-        return copy.meter.steps(lambda: manifest._verified(source, stream, works, plan))
+        return copy.meter.steps(lambda: migrate(source, plan))
 
+    manifest.splice = mistaken
     with copy.in_place():
         tried(1)  # what is made once is made now
         _hold([tried(size) for size in SIZES])

@@ -23,9 +23,11 @@ from tests.doctor.installation import (
     foreign,
     given,
     having,
+    mounting,
     named_in,
     namespace,
     of_helm,
+    rolling,
     secret,
     tried,
     uninstalled,
@@ -38,6 +40,7 @@ from tests.doctor.installation import (
 from webhook.certs.kept import Kept
 from webhook.certs.steps import Plan
 from webhook.doctor.rights import Right
+from webhook.evaluation.match_conditions import entries as made
 
 if TYPE_CHECKING:
     from webhook.doctor.facts import Facts
@@ -45,6 +48,10 @@ if TYPE_CHECKING:
 GUARD = configuration("guard/webhook.yaml")
 REFUSE = configuration("guard-refuse/webhook.yaml")
 WORKLOADS = configuration("workload-repair/webhook.yaml")
+KINDS = with_settings(
+    "workloads: {kinds: [{kind: Run, group: example.com, templates: [/spec/template]}]}"
+)
+POD_RULE = HEALTHY.configurations[REPAIR]["webhooks"][0]["rules"][0]
 REPAIRING = with_settings("workloads: {repair: true}")
 LABELLED = (namespace("ml"), namespace("web"))
 ENFORCED = "policy: {overrides: [{namespaces: [ml, web], rules: {GPU303: enforce}}]}"
@@ -55,6 +62,19 @@ NOTED = {"metadata": {"annotations": {"gpu-webhook.dev/repaired": "GPU101"}}, "s
 OWN_NAME = "kubernetes.io/metadata.name"  # a label that the API server sets
 OLD = called_at(namespace="old").configurations[REPAIR]
 FORMER = having({"mutating/old": OLD})
+
+
+def shifted(configuration: dict[str, Any], **entry: Any) -> Facts:
+    """With another entry in a configuration that is installed, too."""
+    ((name, found),) = configuration.items()
+    return having({name: {**found, "webhooks": [{**found["webhooks"][0], **entry}]}})
+
+
+def left_out(*names: str) -> dict[str, Any]:
+    """A selector with these namespaces left out, and those that opted out."""
+    named = {"key": OWN_NAME, "operator": "NotIn", "values": [*names]}
+    ignored = {"key": "gpu-webhook.dev/ignore", "operator": "NotIn", "values": ["true"]}
+    return {"matchExpressions": [named, ignored]}
 
 
 def selecting(**selectors: Any) -> Facts:
@@ -212,6 +232,29 @@ TABLE: dict[str, tuple[Facts, str]] = {
         replace(HEALTHY, deployment=deployed(updatedReplicas=1)),
         "pods",
     ),
+    "one replica: the old pod serves, and the new one does not start": (
+        rolling(1, updatedReplicas=1, readyReplicas=1, availableReplicas=1),
+        "pods",
+    ),
+    "two replicas: two old pods serve, and the new one does not start": (
+        rolling(2, replicas=3, updatedReplicas=1),
+        "pods",
+    ),
+    "two replicas: one new pod serves, and one does not": (
+        rolling(2, readyReplicas=1, availableReplicas=1),
+        "pods",
+    ),
+    "no pod of an update that was paused": (rolling(2, updatedReplicas=0), "pods"),
+    "ready for less than minReadySeconds": (rolling(2, availableReplicas=1), "pods"),
+    "a change that no controller has seen": (rolling(2, generation=2), "pods"),
+    "a roll-out that no pod survived": (
+        rolling(1, updatedReplicas=1, readyReplicas=0, availableReplicas=0),
+        "pods",
+    ),
+    "scaled to 0": (
+        rolling(0, replicas=0, updatedReplicas=0, readyReplicas=0, availableReplicas=0),
+        "pods",
+    ),
     # quota
     "no pod is refused": (
         HEALTHY,
@@ -310,6 +353,12 @@ TABLE: dict[str, tuple[Facts, str]] = {
         replace(HEALTHY, settings_map={}),
         "settings",
     ),
+    "a ConfigMap of others is mounted, too": (
+        mounting({"settings.yaml": "{}"}, {"name": "ca", "configMap": {"name": "corporate-ca"}}),
+        "settings",
+    ),
+    "a ConfigMap without the file": (mounting({"other.yaml": "{}"}), "settings"),
+    "settings in a Secret": (mounting({}, secret={"secretName": "s"}), "settings"),
     # matchConditions
     "conditions of the settings": (HEALTHY, "matchConditions"),
     "a line end more": (
@@ -326,11 +375,107 @@ TABLE: dict[str, tuple[Facts, str]] = {
         with_settings("resources: {legacy: [example.com/old]}"),
         "matchConditions",
     ),
-    "a custom kind without its rule": (
-        with_settings(
-            "workloads: {kinds: [{kind: Run, group: example.com, templates: [/spec/template]}]}"
+    "a custom kind without its condition": (KINDS, "matchConditions"),
+    # entries
+    "entries as shipped": (HEALTHY, "entries"),
+    "entries as shipped, with guard and repair of templates": (
+        having({**GUARD, **REFUSE, **WORKLOADS}),
+        "entries",
+    ),
+    "entries for custom kinds": (
+        replace(
+            KINDS,
+            configurations=changed(
+                POLICY, 1, rules=made(KINDS.settings)["workloads.gpu-webhook.dev"]["rules"]
+            ).configurations,
         ),
-        "matchConditions",
+        "entries",
+    ),
+    "a rule for a custom kind is missing": (KINDS, "entries"),
+    "a rule names more than it must": (
+        changed(REPAIR, rules=[{**POD_RULE, "apiVersions": ["*"], "resources": ["*/*"]}]),
+        "entries",
+    ),
+    "no new pods are sent": (
+        changed(REPAIR, rules=[{**POD_RULE, "operations": ["UPDATE"]}]),
+        "entries",
+    ),
+    "pods of another group are sent": (
+        changed(REPAIR, rules=[{**POD_RULE, "apiGroups": ["metrics.k8s.io"]}]),
+        "entries",
+    ),
+    "only objects without a namespace are sent": (
+        changed(REPAIR, rules=[{**POD_RULE, "scope": "Cluster"}]),
+        "entries",
+    ),
+    "the guard gets no containers of kubectl debug": (
+        shifted(GUARD, rules=[POD_RULE, {**POD_RULE, "resources": ["pods/log"]}]),
+        "entries",
+    ),
+    "the guard gets all subresources of pods": (
+        shifted(GUARD, rules=[{**POD_RULE, "resources": ["pods", "pods/*"]}]),
+        "entries",
+    ),
+    "another path": (called_at(path="/validate"), "entries"),
+    "no path": (called_at(path=None), "entries"),
+    "a port that the Service does not have": (called_at(port=8443), "entries"),
+    "a URL with a path of its own before ours": (
+        changed(REPAIR, clientConfig={"url": "https://192.0.2.1/gpu/mutate"}),
+        "entries",
+    ),
+    "a URL without a path": (
+        changed(REPAIR, clientConfig={"url": "https://192.0.2.1"}),
+        "entries",
+    ),
+    "Fail where pods are repaired": (changed(REPAIR, failurePolicy="Fail"), "entries"),
+    "Fail where the documentation offers it": (changed(POLICY, failurePolicy="Fail"), "entries"),
+    "a longer time and other policies": (
+        changed(
+            REPAIR,
+            timeoutSeconds=10,
+            reinvocationPolicy="Never",
+            matchPolicy="Exact",
+            sideEffects="NoneOnDryRun",
+        ),
+        "entries",
+    ),
+    "reviews of a version that the webhook refuses": (
+        changed(REPAIR, admissionReviewVersions=["v1beta1", "v1"]),
+        "entries",
+    ),
+    "a version of reviews that no API server knows": (
+        changed(REPAIR, admissionReviewVersions=["v2", "v1"]),
+        "entries",
+    ),
+    "only objects with a label": (
+        changed(REPAIR, objectSelector={"matchLabels": {"gpu-repair": "enabled"}}),
+        "entries",
+    ),
+    "more excluded namespaces": (
+        changed(REPAIR, namespaceSelector=left_out("kube-system", "gpu-webhook", "monitoring")),
+        "entries",
+    ),
+    "the namespace of the webhook and kube-system are not excluded": (
+        changed(REPAIR, namespaceSelector=left_out("monitoring")),
+        "entries",
+    ),
+    "no namespaceSelector": (changed(REPAIR, namespaceSelector={}), "entries"),
+    "only some namespaces": (
+        changed(REPAIR, namespaceSelector={"matchLabels": {"team": "ml"}}),
+        "entries",
+    ),
+    "a guard of all namespaces": (
+        shifted(GUARD, namespaceSelector=left_out("kube-system", "gpu-webhook")),
+        "entries",
+    ),
+    "an entry was deleted": (
+        having({POLICY: {"webhooks": HEALTHY.configurations[POLICY]["webhooks"][:1]}}),
+        "entries",
+    ),
+    "the repairing entry has another name": (changed(REPAIR, name="x.example.com"), "entries"),
+    "a part is missing, from Helm": (
+        replace(called_at(path="/"), deployment=of_helm("gpus")),
+        "entries",
     ),
     # versions
     "one version": (

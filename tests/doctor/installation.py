@@ -71,7 +71,17 @@ def deployed(**status: Any) -> Raw:
     (obj,) = shipped("base/deployment.yaml")
     for container in obj["spec"]["template"]["spec"]["containers"]:
         container["image"] = f"gpu-admission-webhook:{__version__}"
-    return {**obj, "status": {"readyReplicas": 2, "updatedReplicas": 2, **status}}
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    return {**obj, "status": {**dict.fromkeys(counts, 2), **status}}
+
+
+def rolling(wanted: int, generation: int = 1, **status: Any) -> Facts:
+    """In a roll-out, as the Deployment controller counts it, with a new pod that waits."""
+    found = deployed(**{"observedGeneration": 1, **status})
+    found["metadata"]["generation"] = generation
+    found["spec"]["replicas"] = wanted
+    waiting = {"containerStatuses": [{"name": "watch", "state": {"waiting": {"reason": "Crash"}}}]}
+    return replace(HEALTHY, deployment=found, pods=(POD, {**POD, "status": waiting}))
 
 
 def of_helm(release: str) -> Raw:
@@ -113,10 +123,10 @@ def having(configurations: dict[str, Raw]) -> Facts:
     return replace(HEALTHY, configurations={**HEALTHY.configurations, **configurations})
 
 
-def changed(name: str, **entry: Any) -> Facts:
-    """With another first entry in one of the configurations."""
+def changed(name: str, index: int = 0, /, **entry: Any) -> Facts:
+    """With another entry, the first one if no index says which, in one of the configurations."""
     found = copy.deepcopy(HEALTHY.configurations[name])
-    found["webhooks"][0].update(entry)
+    found["webhooks"][index].update(entry)
     return having({name: found})
 
 
@@ -136,7 +146,21 @@ def given(data: Raw) -> Facts:
     pod["containers"][1]["args"] = [
         each for each in pod["containers"][1]["args"] if "--certificates" not in each
     ]
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "tls")
+    volume["secret"] = {"secretName": "gpu-webhook-tls"}
     return replace(HEALTHY, deployment=found, secret=data, bindings=(bound("gpu-webhook"),))
+
+
+def mounting(config_map: Raw, *volumes: Raw, **settings: Any) -> Facts:
+    """With these volumes before those that are shipped, and another source of the settings."""
+    found = copy.deepcopy(DEPLOYMENT)
+    pod = found["spec"]["template"]["spec"]
+    for each in pod["volumes"] if settings else ():
+        if each["name"] == "settings":
+            each.clear()
+            each.update({"name": "settings", **settings})
+    pod["volumes"] = [*volumes, *pod["volumes"]]
+    return replace(HEALTHY, deployment=found, settings_map={"data": config_map})
 
 
 def by_chain(sent: int = 2) -> Facts:

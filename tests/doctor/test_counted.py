@@ -14,6 +14,7 @@ import pytest
 from tests.doctor.installation import HEALTHY, REPAIR, tried, with_settings, without
 from webhook.cluster.client import Fault, Refused
 from webhook.doctor import counted
+from webhook.settings.file import parse
 
 if TYPE_CHECKING:
     from webhook.doctor.facts import Facts
@@ -183,6 +184,10 @@ FAILED = (
     + f'apiserver_admission_match_condition_evaluation_errors_total{{name="{OURS}"}} 1\n'
 )
 FOREIGN = QUIET[API] + 'apiserver_admission_webhook_fail_open_count{name="x.example.com"} 9\n'
+REJECTED = 'apiserver_admission_webhook_rejection_count{{error_type="{}",name="{}"}} 1\n'
+REFUSED = QUIET[API] + REJECTED.format("calling_webhook_error", OURS)
+DENIED = QUIET[API] + REJECTED.format("no_error", OURS)
+LATE = 'gpu_webhook_reviews_total{{outcome="{}",path="{}"}} 2.0\n'
 UNREAD = "its metrics cannot be read: "
 SPEC = WHOLE.deployment["spec"]
 
@@ -215,10 +220,61 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         ["what came in 1 call of the webhook that failed; dry runs of `doctor` are among them"],
         True,
     ),
+    "one call that failed, and refused the object": (
+        WHOLE,
+        {"api": REFUSED},
+        ["what came in 1 call of the webhook that failed; dry runs of `doctor` are among them"],
+        True,
+    ),
+    "an object that the webhook denied": (WHOLE, {"api": DENIED}, [], True),
+    "objects that a server could not judge": (
+        WHOLE,
+        {"a": QUIET[page_of("a")] + LATE.format("unfinished", "/mutate")},
+        ["what came in 2 objects that a could not judge (`unfinished` in its log)"],
+        True,
+    ),
+    "objects that it could judge, and others that it could not judge by a policy": (
+        WHOLE,
+        {
+            "a": QUIET[page_of("a")]
+            + LATE.format("unfinished", "/validate")
+            + LATE.format("passed", "/mutate")
+        },
+        [],
+        True,
+    ),
+    "repairs that are not noted on the objects": (
+        replace(WHOLE, settings=parse("messages: {annotation: false}")),
+        {},
+        ["which objects were repaired: the settings have `messages.annotation: false`"],
+        True,
+    ),
+    "legacy names of the settings that no entry selects": (
+        replace(WHOLE, settings=parse("resources: {legacy: [example.com/old-gpu]}")),
+        {},
+        [
+            (
+                "repair.gpu-webhook.dev has other matchConditions; workloads.gpu-webhook.dev has "
+                "other matchConditions than the settings of the cluster: objects may be missed"
+            )
+        ],
+        True,
+    ),
     "settings that cannot be read": (
         replace(WHOLE, mistakes="policy.mode: no such mode"),
         {},
         ["what is legacy here: the settings have mistakes: policy.mode: no such mode"],
+        True,
+    ),
+    "settings that are in no ConfigMap": (
+        replace(WHOLE, settings_map={}),
+        {},
+        [
+            (
+                "what is legacy here: the settings cannot be seen: there is no ConfigMap "
+                "gpu-webhook-settings with the key settings.yaml"
+            )
+        ],
         True,
     ),
     "the metrics of the API server are forbidden": (

@@ -812,6 +812,7 @@ PLACED = [
 ]
 
 
+@pytest.mark.large
 @tools
 @pytest.mark.parametrize("manifest", PLACED)
 @pytest.mark.parametrize("is_applied", [True, False], ids=["applied again", "labelled"])
@@ -913,6 +914,7 @@ def test_a_template_follows_the_last_node_of_its_model_that_shows_the_other_labe
         assert author.applies(manifest) == made
 
 
+@pytest.mark.large
 @tools
 @BOTH_WAYS
 @pytest.mark.parametrize("manifest", ONLY_T4)

@@ -73,6 +73,7 @@ LATER = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("now", LATER.values(), ids=LATER)
 @manifests
 @tools

@@ -165,6 +165,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.large
 @tools
 @pytest.mark.parametrize(("first", "second"), OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize(

@@ -230,6 +230,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("beside", "part"), PAIRS)
 @first
 def test_the_choice_of_the_other_makes_no_word_beside_a_current_amount_legacy(
@@ -257,6 +258,7 @@ EMPTY: dict[str, Raw] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY)
 @pytest.mark.parametrize("part", CHOICES.values(), ids=CHOICES)
 @pytest.mark.parametrize("who", [FLUX, "third"])

@@ -19,14 +19,16 @@ from webhook.formats import file_objects, manifest
 from webhook.formats.migrate import migrate_text
 from webhook.kube.pointer import Path
 from webhook.yamlpatch import documents
-from webhook.yamlpatch.places import Replacement
-from webhook.yamlpatch.splice import apply
+from webhook.yamlpatch.splice import apply, splice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.core.edits import Edit
     from webhook.core.rule import Context, ObjectRule
     from webhook.files.results import FileResult
+    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.places import Replacement
 
 POD = """\
 apiVersion: v1
@@ -384,19 +386,35 @@ def test_the_place_of_what_a_rule_brought_in_is_that_of_what_holds_it(
     assert [each.place.line for each in result.located] == [2, 2]
 
 
-def test_a_document_whose_text_would_be_wrong_stays_and_the_others_do_not() -> None:
+@pytest.mark.parametrize(
+    ("text", "behind", "why"),
+    [
+        pytest.param("3", 0, "document 2 of the new text would not say", id="another value"),
+        pytest.param("[", 0, "the new text would not parse", id="no YAML"),
+        pytest.param("2\n---\nb: 1", 0, "the new text would have 2 documents", id="one more"),
+        pytest.param("2", 1, "the next document would be a part of it", id="no line end"),
+    ],
+)
+def test_a_document_whose_text_would_be_wrong_stays_and_the_others_do_not(
+    text: str, behind: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As if splice() had made a mistake: a new text is believed only once it was read."""
-    source = Source.of_text("p.yaml", "a: 1\n---\na: 1\n---\na: 1\n")
-    stream = documents.read(source.text)
-    works: list[manifest._Work] = []
-    for start, text in ((3, "2"), (12, "3"), (21, "[")):
-        work = manifest._Work(stream.documents[len(works)], {"a": 2}, [])
-        work.replacements = [Replacement(start, start + 1, text)]
-        works.append(work)
-    assert manifest._verified(source, stream, works, Plan()) == "a: 2\n---\na: 1\n---\na: 1\n"
-    assert [bool(work.refused) for work in works] == [False, True, True]
-    assert works[1].refused == "document 2 of the new text would not say what it should"
-    assert works[2].refused.startswith("the new text would not parse")
+
+    def mistaken(document: Document, edits: list[Edit]) -> list[Replacement]:
+        made = splice(document, edits)
+        if not document.start:
+            return made
+        return [replace(each, end=each.end + behind, text=text) for each in made]
+
+    to_two = Set(Path(("a",)), 2)
+    found = Finding("GPU998", Path(("a",)), "two", (to_two,))
+    monkeypatch.setattr(manifest, "splice", mistaken)
+    with_rules(monkeypatch, Rule(lambda obj: found if obj["a"] == 1 else replace(found, edits=())))
+    wrong = "---\nkind: A\na: 1\n---\nkind: A\na: 2\n"
+    result = migrated(f"kind: A\na: 1\n{wrong}")
+    assert result.new_text == f"kind: A\na: 2\n{wrong}"
+    assert [each.status for each in result.located[:2]] == [Status.FIXABLE, Status.MANUAL]
+    assert why in result.located[1].message
 
 
 def test_settings_of_a_plan_keep_their_own_names() -> None:

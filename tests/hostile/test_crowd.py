@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 from contextlib import ExitStack
@@ -48,6 +49,19 @@ def test_stalled_bodies_share_a_budget(server: Server) -> None:
     assert {reply.status for reply in replies} <= {408, 429}
     assert all(reply.headers["retry-after"] == "1" for reply in crowded)
     assert crowded[0].body.startswith(b"body: ")
+
+
+@pytest.mark.slow
+def test_a_burst_of_connections_waits_in_the_kernel_however_long_the_workers_are_busy(
+    server: Server,
+) -> None:
+    """Beyond the backlog a client only sends again after 1, 2, 4 and 8 seconds."""
+    with ExitStack() as held:
+        for worker in server.workers():
+            held.callback(os.kill, worker, signal.SIGCONT)
+            os.kill(worker, signal.SIGSTOP)
+        burst = [held.enter_context(server.connect_plainly()) for _ in range(900)]
+    assert len(burst) == 900
 
 
 def _only_shake_hands(server: Server) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.hostile.wire import CLOSED, UID, get, gpu_pod, post, review
+from webhook.serving.connection import GATHER_SECONDS
 
 if TYPE_CHECKING:
     from tests.hostile.wire import Server
@@ -210,6 +213,21 @@ def test_a_body_that_stalls_is_given_up(
     assert seconds <= STALLED[case][3]
 
 
+def test_a_body_that_drips_is_given_up(server: Server) -> None:
+    """Each byte comes soon enough for the rest of a call, but the call is never complete."""
+    data, began = post(GOOD), time.monotonic()
+    body = len(data) - len(GOOD)
+    with server.connect() as connection:
+        connection.sendall(data[:body])
+        connection.settimeout(GATHER_SECONDS / 2)
+        for byte in data[body:]:
+            connection.send(bytes([byte]))
+            with suppress(TimeoutError):
+                assert connection.recv(12) == b"HTTP/1.1 408"
+                break
+    assert time.monotonic() - began <= 5.5
+
+
 def test_h10_a_body_in_a_few_chunks_is_taken(server: Server) -> None:
     pieces = (GOOD[at : at + 500] for at in range(0, len(GOOD), 500))
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
@@ -295,16 +313,17 @@ def test_any_other_deadline_is_met(server: Server, timeout: str) -> None:
 def test_the_pieces_that_a_request_comes_in_do_not_matter(
     server: Server, body: bytes, path: str
 ) -> None:
-    """In one piece it may be answered without waiting for anything, else it takes its turn."""
+    """In pieces that come soon it may be answered at once, else it takes its turn."""
     data = post(body, path)
     answers = set()
-    for cut in (0, 10, len(data) - len(body), len(data) - 1):
+    cuts = (10, len(data) - len(body), len(data) - len(body) // 2, len(data) - 1)
+    for cut, seconds in [(0, 0.0), *itertools.product(cuts, (0.01, 2 * GATHER_SECONDS))]:
         with server.connect() as connection:
             connection.sendall(get("/healthz"))  # so the connection is known to be at rest
             assert server.read(connection)[0].body == b"ok"
             if cut:
                 connection.sendall(data[:cut])
-                time.sleep(0.05)
+                time.sleep(seconds)
             connection.sendall(data[cut:])
             (reply,) = server.read(connection)
             reply.headers.pop("date")

@@ -166,18 +166,27 @@ def _sockets_of(pid: int) -> int:
 
 
 PROGRAM = (str(Path(sys.executable).with_name("gpu-webhook")),)
-_WITH_ROOM = """
+_WITH_LIMIT = """
 import sys
 from webhook.cli.main import main
-from webhook.serving import worker
-worker.MOST_CONNECTIONS = {connections}
+from webhook.serving import {module}
+{module}.{limit} = {value}
 sys.exit(main())
 """
 
 
 def with_room(connections: int) -> Sequence[str]:
     """The program, with room for so many connections: a thousand handshakes take seconds."""
-    return sys.executable, "-c", _WITH_ROOM.format(connections=connections)
+    return _with_limit("worker", "MOST_CONNECTIONS", connections)
+
+
+def with_patience(seconds: int) -> Sequence[str]:
+    """The program, with so many seconds until a worker hangs: 30 are long for a test."""
+    return _with_limit("server", "HUNG_SECONDS", seconds)
+
+
+def _with_limit(module: str, limit: str, value: int) -> Sequence[str]:
+    return sys.executable, "-c", _WITH_LIMIT.format(module=module, limit=limit, value=value)
 
 
 @contextmanager
@@ -266,10 +275,19 @@ def get(path: str) -> bytes:
 
 
 def post(body: bytes | dict[str, Any], path: str = "/mutate", **headers: str) -> bytes:
-    """The bytes of a POST; `Content_Type="..."` sets a header, an empty text leaves it out."""
+    """The bytes of a POST, as an API server sends it.
+
+    `Content_Type="..."` sets a header, an empty text leaves it out.
+    """
     content = json.dumps(body).encode() if isinstance(body, dict) else body
-    fields = {"Host": "localhost", "Content-Type": "application/json"}
-    fields["Content-Length"] = str(len(content))
+    fields = {
+        "Host": "localhost",
+        "User-Agent": "kube-apiserver-admission",
+        "Content-Length": str(len(content)),
+        "Accept": "application/json, */*",
+        "Content-Type": "application/json",
+        "Accept-Encoding": "gzip",
+    }
     fields |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = [f"POST {path} HTTP/1.1", *(f"{k}: {v}" for k, v in fields.items() if v), "", ""]
     return "\r\n".join(lines).encode("latin-1") + content

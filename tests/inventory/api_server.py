@@ -48,7 +48,8 @@ class ApiServer:
         self.port: int = self._server.server_address[1]
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # It looks that often whether it is to end.
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,6 +116,7 @@ class ApiServer:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else the body waits 40 ms for the client's ACK
 
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)

@@ -56,6 +56,15 @@ def test_ordinary_objects_come_by_the_largest_page(api: ApiServer, client: Clien
     assert limits(api) == [500, 500]
 
 
+def test_pages_may_be_asked_for_smaller_and_do_not_grow_beyond(
+    api: ApiServer, client: Client
+) -> None:
+    fill(api, LARGE, *[SMALL] * 44)
+    found = [len(page["items"]) for page in listing.pages(client, PODS, {}, 20)]
+    assert found == [20, 20, 5]
+    assert limits(api) == [20, 20, 20]
+
+
 def test_large_objects_come_by_smaller_pages(api: ApiServer, client: Client) -> None:
     names = fill(api, *[LARGE] * 40)
     found, sizes = listed(client)

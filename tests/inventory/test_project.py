@@ -323,6 +323,18 @@ def test_nothing_is_kept_of_pods_that_are_no_more() -> None:
     assert kept < 100_000
 
 
+def test_the_pods_of_a_node_share_its_name() -> None:
+    names = [str(b"node", "ascii") for _ in range(2)]
+    found = [
+        project.pod({**_asks(0, 1), "spec": _asks(0, 1)["spec"] | {"nodeName": name}}, SETTINGS)
+        for name in names
+    ]
+    assert names[0] is not names[1]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].node is found[1].node
+
+
 def test_more_resources_than_any_node_has_hold_nothing() -> None:
     found = project.pod(_asks(0, 32), SETTINGS)
     assert found is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import socket
@@ -21,7 +22,7 @@ from tests.log_lines import entries
 from webhook.cluster.client import Client, Fault, Refused, configuration
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
-from webhook.inventory import log_limits
+from webhook.inventory import log_limits, watch
 from webhook.inventory import loop as loops
 from webhook.inventory.events import Events
 from webhook.inventory.log_limits import LINE_SECONDS, LimitedLog
@@ -104,8 +105,8 @@ def test_lists_by_pages_and_follows_what_happens(api: ApiServer, tmp_path: Path)
         pages = [query for _, path, query in api.asked if path == "/api/v1/nodes" and query]
         assert [each.get("continue") for each in pages if "watch" not in each][:3] == [
             None,
-            "500",
-            "1000",
+            "200",
+            "400",
         ]
         until(lambda: running.state("nodes").state == "watching", "a watch")
         api.delete("nodes", "n7")
@@ -115,6 +116,15 @@ def test_lists_by_pages_and_follows_what_happens(api: ApiServer, tmp_path: Path)
         until(lambda: running.reader.status().as_of > 0, "a claim")
         assert len(api.lists("nodes")) == 1
     assert api.headers[0]["authorization"] == "Bearer secret"
+
+
+def test_a_watcher_that_ended_leaves_the_garbage_collection_on(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    """It is off while a watcher runs; what runs later in the process would never release cycles."""
+    with watching(api, tmp_path):
+        until(lambda: not gc.isenabled(), "a watcher that runs")
+    assert gc.isenabled()
 
 
 def test_large_pods_are_listed_by_smaller_pages(api: ApiServer, tmp_path: Path) -> None:
@@ -274,7 +284,10 @@ def test_a_cluster_without_karpenter_has_no_node_pools(
         until(lambda: running.state("nodepools").state == "absent", "none to be served")
 
 
-def test_without_nodes_nothing_is_published(api: ApiServer, tmp_path: Path) -> None:
+def test_without_nodes_nothing_is_published(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "WAIT_FOR_NODES", 0.2)
     api.say("/api/v1/nodes", 403)
     with watching(api, tmp_path) as running:
         until(lambda: running.state("pods").state == "watching", "the others")
@@ -350,7 +363,7 @@ def test_a_bad_answer_to_a_list_is_tried_again(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loops, "LIST_SECONDS", 1.0)
+    monkeypatch.setattr(loops, "LIST_SECONDS", 0.4)
     api.put("nodes", "n", node())
     api.say("/api/v1/nodes", status, body, **headers)
     with watching(api, tmp_path) as running:
@@ -360,7 +373,7 @@ def test_a_bad_answer_to_a_list_is_tried_again(
         del api.answers["/api/v1/nodes"]
         until(lambda: running.nodes() == {"n"}, "the nodes")
         gaps = [b - a for a, b in pairwise(api.lists("nodes"))]
-        assert min(gaps) >= (2.0 if status == 429 else 0.75), "lists are apart, Retry-After counts"
+        assert min(gaps) >= (2.0 if status == 429 else 0.3), "lists are apart, Retry-After counts"
 
 
 BAD_EVENTS: dict[str, tuple[bytes, bool]] = {
@@ -412,8 +425,9 @@ def test_a_watch_of_what_is_no_longer_served_is_a_list_of_none(
 
 
 def test_other_settings_list_everything_anew_and_keep_what_is_published_till_then(
-    api: ApiServer, tmp_path: Path
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(loops, "LIST_SECONDS", 0.2)
     api.put("nodes", "n", {"status": {"allocatable": {GPU: "8", "example.com/gpu": "4"}}})
     with watching(api, tmp_path) as running:
         first = until(running.reader.refresh, "a snapshot")
@@ -498,22 +512,23 @@ def test_a_snapshot_that_took_long_is_claimed_until_a_node_changes(
         assert received(running) == stopped, "the snapshot lacks the new GPUs"
 
 
-def test_an_event_of_a_node_is_published_soon_and_many_once_a_second(
-    api: ApiServer, tmp_path: Path
+def test_an_event_of_a_node_is_published_soon_and_many_only_so_often(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(watch, "PUBLISH_SECONDS", 0.5)
     api.put("nodes", "n", node())
     with watching(api, tmp_path) as running:
         until(lambda: received(running) > 0, "a claim")
         until(lambda: running.state("nodes").state == "watching", "a watch")
         file, took = tmp_path / "snapshot" / "inventory", []
         for gpus in range(5):
-            time.sleep(1.3)
+            time.sleep(0.65)
             before, started = file.stat().st_mtime_ns, time.monotonic()
             api.put("nodes", "n", node(20 + gpus))
             until(lambda before=before: file.stat().st_mtime_ns != before, "the event")  # type: ignore[misc]
             took.append(time.monotonic() - started)
         assert sorted(took)[2] < 0.2, took
-        published, end, gpus = running.reader.status().content["published"], time.time() + 3, 30
+        published, end, gpus = running.reader.status().content["published"], time.time() + 1.5, 30
         while time.time() < end:
             api.put("nodes", "n", node(gpus := gpus + 1))
             time.sleep(0.02)

@@ -120,7 +120,7 @@ def test_whether_it_may_be_removed(
 def test_the_dashboard_asks_as_the_page_does() -> None:
     for title, wanted in (
         ("Nothing legacy for 30 days", MAY_GO),
-        ("Calls that failed open in 30 days", FAILED),
+        ("Calls that failed in 30 days", FAILED),
         ("By namespace and kind of owner, 30 days", FROM_WHERE),
     ):
         assert " ".join(wanted.split()) in query(title)

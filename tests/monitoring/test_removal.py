@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.monitoring import promtool
-from tests.monitoring.queries import FAILED_OPEN, faults
+from tests.monitoring.queries import CONDITIONS, FAILED_OPEN, REJECTED, faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,13 +86,28 @@ def test_the_first_object_counts(
     promtool.judge(tmp_path, series, [(AT, f"round({FROM_WHERE})", found)], interval="1h")
 
 
+FAULTS = {
+    "admitted unchanged": FAILED_OPEN,
+    "refused": f'{REJECTED}{{error_type="calling_webhook_error"}}',
+    "not selected, as a condition failed": CONDITIONS,
+}
+
+
+@pytest.mark.parametrize("metric", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize(("days", "value", "expected"), RISES.values(), ids=RISES)
-def test_the_first_call_that_failed_open_counts(
-    days: float, value: Callable[[int], float], expected: float, tmp_path: Path
+def test_the_first_call_that_failed_counts(
+    days: float, value: Callable[[int], float], expected: float, metric: str, tmp_path: Path
 ) -> None:
-    series = {f'{FAILED_OPEN}{{name="repair.gpu-webhook.dev"}}': hourly(days, value)}
+    name, _, labels = metric.partition("{")
+    series = {f'{name}{{name="repair.gpu-webhook.dev",{labels or "}"}': hourly(days, value)}
     found = {"{}": 1.0} if expected else {}
     promtool.judge(tmp_path, series, [(AT, f"count({FAILED})", found)], interval="1h")
+
+
+def test_a_denial_is_no_call_that_failed(tmp_path: Path) -> None:
+    name = f'{REJECTED}{{name="guard-refuse.gpu-webhook.dev",error_type="no_error"}}'
+    series = {name: hourly(20, lambda at: 1.0 + (at > ago(1)))}
+    promtool.judge(tmp_path, series, [(AT, f"count({FAILED})", {})], interval="1h")
 
 
 def test_increase_alone_does_not_see_the_first_object(tmp_path: Path) -> None:

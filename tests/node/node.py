@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tests.node.cluster import RealCluster
 
 START = Path(__file__).with_name("start-node.sh")
+# Of the CPU, for all pods of a node. With the default of 1024 they get no more than any session of
+# the machine (CONFIG_SCHED_AUTOGROUP), and probes fail that a node of its own would answer.
+_SHARES = 16_384
 _TAIL = 15  # lines of each log to show when something is wrong
 
 # Ends when its standard input does, also when this Python process is killed: then no process of the
@@ -195,6 +198,8 @@ class Node:
             if hierarchy.name == "cpuset":
                 for each in ("cpuset.cpus", "cpuset.mems"):  # a new group has none
                     (group / each).write_text((hierarchy / each).read_text())
+            if (shares := group / "cpu.shares").exists():
+                shares.write_text(str(_SHARES))
 
 
 def _cni(pods: str) -> dict[str, object]:

@@ -46,8 +46,12 @@ def test_a_custom_resource_without_a_template_which_stays_unasked() -> None:
     obj = custom(trainer={"resources": {"limits": {LEGACY: 1}}})
     at = Path(("spec", "trainer", "resources", "limits", LEGACY))
     message = f"{LEGACY} is asked for outside of a known pod template: write {GPU}"
-    finding = Finding(rule.CODE, at, message, (Rename(at, GPU),), safety=Safety.UNSAFE)
+    listed = f"{message}, or list {obj['kind']} in workloads.kinds if it has pod templates"
+    finding = Finding(rule.CODE, at, listed, (Rename(at, GPU),), safety=Safety.UNSAFE)
     assert found(rule, obj) == [finding]
+    del obj["kind"]
+    assert [each.message for each in found(rule, obj)] == [message]
+    obj["kind"] = custom()["kind"]
     assert obj == custom(trainer={"resources": {"limits": {LEGACY: 1}}})
 
 

@@ -412,7 +412,7 @@ def asking(amounts: dict[str, Any], text: Any = None) -> Any:
 def sent(obj: Any, *names: str, sections: tuple[str, ...] = ("limits", "requests")) -> Any:
     """The same, with managedFields that say under which names its author asked."""
     resources: Any = {f"f:{s}": {f"f:{name}": {} for name in names} for s in sections}
-    fields = {'k:{"name":"cuda"}': {"f:name": {}, "f:resources": resources}}
+    fields = {".": {}, 'k:{"name":"cuda"}': {"f:name": {}, "f:resources": resources}}
     obj["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": fields}}}]
     return obj
 
@@ -701,7 +701,7 @@ def test_of_a_server_side_apply_managed_fields_name_the_limit_alone(
 ) -> None:
     obj = sent(asking({LEGACY: amount, "memory": "1Gi"}), LEGACY)
     [entry] = obj["metadata"]["managedFields"]
-    [fields] = entry["fieldsV1"]["f:spec"]["f:containers"].values()
+    _, fields = entry["fieldsV1"]["f:spec"]["f:containers"].values()
     del fields["f:resources"]["f:requests"]
     found(rule, obj)
     assert amounts_of(obj) == {"memory": "1Gi"} | left

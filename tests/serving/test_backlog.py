@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,7 @@ from webhook.serving import backlog
 from webhook.serving.backlog import Backlog, namespace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 TEN = [
     {
@@ -64,6 +65,14 @@ class Bench:
         await asyncio.sleep(0)  # let all of them queue up
         self.go.set()
         return await asyncio.gather(*tasks)
+
+
+def await_end(is_so: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Block this thread until then."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def run(scenario: Coroutine[None, None, None]) -> None:
@@ -124,6 +133,50 @@ def test_who_waits_for_the_thread_itself_is_answered_in_time() -> None:
         running = bench.send(A, "running", seconds=0.01)
         assert await running is None
         assert await bench.finish(bench.send(A, "next")) == [Answer(200, b"next")]
+
+    run(scenario())
+
+
+def test_the_thread_does_not_wait_for_the_event_loop() -> None:
+    """With hundreds of connections a round of the loop takes half a second."""
+
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.begin()
+        tasks = [bench.send(A, f"a{n}") for n in range(4)]
+        await asyncio.sleep(0)
+        bench.go.set()
+        await_end(lambda: len(bench.order) == 5)  # the loop is blocked
+        await bench.finish(*tasks)
+
+    run(scenario())
+
+
+def test_what_was_done_in_time_is_sent_although_the_event_loop_learns_of_it_later() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        tasks = [bench.send(A, name, seconds=1.0) for name in ("running", "next")]
+        await asyncio.sleep(0)
+        bench.go.set()
+        end = time.monotonic() + 1.1
+        await_end(lambda: time.monotonic() > end)  # the loop is blocked
+        assert await asyncio.gather(*tasks) == [Answer(200, b"running"), Answer(200, b"next")]
+
+    run(scenario())
+
+
+def test_what_is_late_is_not_worked_on_although_the_event_loop_does_not_know() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.begin()
+        late = bench.send(A, "late", seconds=0.1)
+        await asyncio.sleep(0)
+        end = time.monotonic() + 0.2
+        await_end(lambda: time.monotonic() > end)  # the loop is blocked
+        bench.go.set()
+        assert await late is None
+        assert await bench.finish(bench.send(A, "next")) == [Answer(200, b"next")]
+        assert bench.order == ["first", "next"]
 
     run(scenario())
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.verifying.test_command import DIFFERENT, EQUAL, NOT_PROVABLE, new, old, verify, written
+from tests.verifying.test_command import (
+    DIFFERENT,
+    EQUAL,
+    NOT_PROVABLE,
+    builds,
+    new,
+    old,
+    verify,
+    written,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +119,7 @@ def test_folders(
     verify: Verify,
     tmp_path: Path,
 ) -> None:
+    builds(tmp_path)
     written(tmp_path / "old", was)
     written(tmp_path / "new", now)
     found, said = verify("old", "new")

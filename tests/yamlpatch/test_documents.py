@@ -150,6 +150,34 @@ def test_one_bad_document_spoils_no_other() -> None:
     assert text[member.start : member.end] == "3"
 
 
+@pytest.mark.parametrize(
+    ("text", "data", "places"),
+    [
+        pytest.param("a: 1\n...\n...\n", [{"a": 1}], [(0, 8)], id="ended twice"),
+        pytest.param(
+            "a: 1\n...\n# c\n...\n--- 2\n", [{"a": 1}, 2], [(0, 8), (17, 23)], id="and another"
+        ),
+        pytest.param(
+            "a: 1\n# c\n%YAML 1.1\n\n%TAG !e! x:\n--- 2\n",
+            [{"a": 1}, 2],
+            [(0, 9), (9, 38)],
+            id="directives without an end before them",
+        ),
+        pytest.param("\r\n%YAML 1.1\r\n--- 2\r\n", [2], [(2, 20)], id="an empty line first"),
+        pytest.param("{a: 1}\n--- {a: 2}\n", [{"a": 1}, {"a": 2}], [(0, 7), (7, 18)], id="flow"),
+    ],
+)
+def test_a_part_has_all_lines_of_its_document(
+    text: str, data: list[Any], places: list[tuple[int, int]]
+) -> None:
+    """A text is read part by part; libyaml reads the whole text in the same way."""
+    assert read(text) == data
+    assert [(each.start, each.end) for each in documents.read(text).documents] == places
+    assert [each.start for each in documents.parts(text)] == [
+        each.start for each in documents.parts(text) if each.documents
+    ]
+
+
 def test_a_bomb_of_aliases_is_not_expanded() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]

@@ -116,6 +116,8 @@ def warnings_of(findings: Iterable[Finding], contact: str) -> list[str]:
 
 def _fitting(texts: list[str], most: int) -> list[str]:
     """The first few of the texts, within the limits for their number and their total length."""
+    if len(texts) <= MOST_WARNINGS and sum(map(len, texts)) <= most:  # the usual case
+        return texts
     lengths = accumulate(map(len, texts))
     fitting = sum(1 for length in lengths if length <= most)
     return texts[: min(fitting, MOST_WARNINGS)]

@@ -161,6 +161,8 @@ def _may_be_read_slowly(text: bytes) -> bool:
 
 
 def _has_long_digits(text: bytes) -> bool:
+    if len(text) <= _STEP:  # the usual case
+        return _BEYOND_64_BITS in text.translate(_DIGITS)
     width = _STEP + len(_BEYOND_64_BITS) - 1
     starts = range(0, len(text), _STEP)
     return any(_BEYOND_64_BITS in text[at : at + width].translate(_DIGITS) for at in starts)

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, product, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.settings import MODEL_PROFILES, Models
 from webhook.kube import labels
@@ -76,8 +76,7 @@ def _spelling(name: str) -> tuple[str, ...]:
     return words[1:] if words[:1] == ("nvidia",) else words
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(NamedTuple):
     """A model's name; the details are form factor, memory and its kind, empty if it has none."""
 
     brand: str
@@ -98,6 +97,7 @@ class _Index:
     said: set[tuple[tuple[str, ...], str]]  # the details in the names of a model, and ""
 
 
+@lru_cache(maxsize=4096)
 def _name(words: tuple[str, ...]) -> _Name:
     brand = words[0] if len(words) > 1 and words[0] in _BRANDS else ""
     model = words[1:] if brand else words
@@ -231,7 +231,7 @@ class _Meanings:
         if (name.model, "") not in self.said:
             return _UNKNOWN
         details = (each if (name.model, each) in self.said else "other" for each in name.details)
-        return replace(name, details=tuple(details))
+        return name._replace(details=tuple(details))
 
     def _match(self, found: AbstractSet[str], name: _Name) -> Match:
         values = tuple(sorted(found))

@@ -63,15 +63,18 @@ def _command(
     *params: click.Parameter,
     of: click.Group = commands,
     does: str = "",
-    **settings: Any,
 ) -> None:
-    """Add a command. `does` is the function that runs it, by default `run` in its own module."""
-    module, _, function = (does or f"{name}.run").partition(".")
+    """Add a command. `does` is the function that runs it.
+
+    By default this is `run` in the module of its name, or its name in the module of its group.
+    """
+    usual = f"{name}.run" if of is commands else f"{of.name}.{name.replace('-', '_')}"
+    module, _, function = (does or usual).partition(".")
 
     def run(**given: Any) -> Any:
         return getattr(import_module(f"webhook.cli.{module}"), function)(SimpleNamespace(**given))
 
-    of.add_command(Command(name, help=text, params=[*params], callback=run, **settings))
+    of.add_command(Command(name, help=text, params=[*params], callback=run))
 
 
 _command(
@@ -323,18 +326,12 @@ _command(
     of=_config,
     does="config_show.run",
 )
-_command(
-    "schema",
-    "Print the JSON Schema of the settings file, for editors.",
-    of=_config,
-    does="config.schema",
-)
+_command("schema", "Print the JSON Schema of the settings file, for editors.", of=_config)
 _command(
     "match-conditions",
     "Print the matchConditions of the webhook configurations.",
     CONFIG,
     of=_config,
-    does="config.match_conditions",
 )
 
 _certs = Group("certs", help="Show and renew the webhook's own certificates in a cluster.")
@@ -344,7 +341,7 @@ for _name, _text in (
     ("status", "Show the CA, the server certificate, and the caBundles that trust it."),
     ("issue", "Sign a new server certificate now."),
 ):
-    _command(_name, _text, *OF_INSTALLATION, CONFIGURATION, of=_certs, does=f"certs.{_name}")
+    _command(_name, _text, *OF_INSTALLATION, CONFIGURATION, of=_certs)
 _command(
     "rotate",
     "Replace the CA in steps during which no call fails.",
@@ -358,7 +355,6 @@ _command(
         **NO_VARIABLE,
     ),
     of=_certs,
-    does="certs.rotate",
 )
 _command(
     "doctor",

@@ -70,7 +70,7 @@ def _read(args: SimpleNamespace) -> Usage:
         told = list(scan.told(show_progress))
         gaps = [*came.gaps, *unknown, *(_unread(each) for each in told if each.result.error)]
         try:
-            own = installed.namespace
+            own = installed.settings_map
             gaps += other_kinds.unread(api, installed.settings, show_progress, own)
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")

@@ -59,16 +59,16 @@ def run(args: SimpleNamespace) -> int:
         raise InputError("--all-namespaces and --namespace exclude each other: leave one out")
     scan = Scan(args, file_command.plan(args))
     with progress() as show_progress:
-        told = list(scan.told(show_progress))
-    told.sort(key=lambda each: each.result.path)
+        told = sorted(scan.told(show_progress), key=lambda each: each.result.path)
     found = Report(tuple(each.with_owner() for each in told), files=scan.seen)
     file_command.write_outputs(args, found)
-    if args.output in (None, "text"):
+    if args.output in (None, "text") and not args.quiet:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(told, scan)))
         if args.diff:
             file_command.print_diffs(found.results, file_command.Seen())
     else:
-        file_command.print_report(args.output, found, file_command.Seen() if args.diff else None)
+        diffs_of = file_command.Seen() if args.diff else None
+        file_command.print_report(args.output or "text", found, diffs_of, quiet=args.quiet)
     return file_command.exit_code(args, found)
 
 
@@ -203,8 +203,8 @@ class Scan:
     def _found(self, obj: Raw, maker: Reference | None) -> tuple[FileResult, bool]:
         """The findings; whether the last one is that it was sent otherwise and repaired."""
         result = judged(obj, self.plan, is_made=maker is not None)
-        if maker is not None:
-            result = _left(result, maker)
+        if maker is not None:  # its owner has the other findings
+            result = replace(_noted(_only_legacy(result), _rollout(maker)), skipped=())
         # Controllers copy the record of a workload, and never remove it from what they made.
         is_copy = maker is not None and obj["kind"] != "Pod"
         if is_copy or _is_legacy(result) or not self._came(obj):
@@ -213,25 +213,28 @@ class Scan:
         return replace(result, located=(*result.located, self._repaired(obj, maker))), True
 
     def _came(self, obj: Raw) -> bool:
-        """Whether a repair is recorded on the object: by the annotation of a pod, or a record.
-
-        The codes on a workload stay when its manifest becomes modern; the record is removed.
-        """
-        if obj["kind"] != "Pod":
-            return record.has_words(as_map(obj.get("metadata")))
+        """Whether a repair is recorded on the object, and not yet in its manifest."""
+        if obj["kind"] != "Pod":  # its codes stay when its manifest becomes modern
+            return record.has_words(as_map(obj.get("metadata"))) or bool(self._added(obj))
         return any(map(self.counts, codes_of(obj)))
 
-    def _is_completed(self, obj: Raw) -> bool:
-        """Whether it is a modern pod with a repair that counts."""
-        codes = codes_of(obj) if obj["kind"] == "Pod" else ()
-        return any(map(self.counts, codes)) and not any(map(is_legacy, codes))
+    def _added(self, obj: Raw) -> list[str]:
+        """The repairs that count, if the object is modern and needs what they added."""
+        codes = codes_of(obj)
+        added = [code for code in codes if self.counts(code) and not is_legacy(code)]
+        if obj["kind"] == "Pod":
+            return [] if any(map(is_legacy, codes)) else added
+        has_words = record.has_words(as_map(obj.get("metadata")))
+        is_needed = added and not has_words and applied.has_additions(obj, self.plan.settings)
+        return added if is_needed else []
 
     def _repaired(self, obj: Raw, maker: Reference | None) -> Located:
         """The finding on a repaired object of which no manifest is known."""
-        if self._is_completed(obj):
-            codes = [code for code in codes_of(obj) if self.counts(code)]
-            says = "it runs with what the webhook added"
+        if codes := self._added(obj):
+            is_pod = obj["kind"] == "Pod"
+            says = f"{'it runs with' if is_pod else 'its template has'} what the webhook added"
             advice = f": write that into its manifest (`gpu-webhook explain {codes[0]}`)"
+            advice += "" if is_pod else f"; if it is there, remove the annotation {REPAIRED}"
         else:
             codes = [*filter(is_legacy, codes_of(obj))] or [legacy_resource.CODE]
             says = "it was sent legacy and repaired"
@@ -241,7 +244,7 @@ class Scan:
 
     def _is_said(self, obj: Raw, maker: Reference | None) -> bool:
         """Whether all is said with the owner. To judge what a controller made takes much longer."""
-        if self._is_completed(obj):
+        if obj["kind"] == "Pod" and self._added(obj):
             return False  # its owner looks as if it needed nothing
         if maker in self._named or not made.is_used(obj):
             self._named.add(objects.reference(obj))
@@ -249,11 +252,6 @@ class Scan:
         self._words = self._words or words(self.plan.settings)
         text = orjson.dumps([as_map(obj["metadata"]).get("annotations"), obj.get("spec")])
         return not self._came(obj) and not any(word in text for word in self._words)
-
-
-def _left(result: FileResult, maker: object) -> FileResult:
-    """Only what is legacy in it: its owner has the other findings."""
-    return replace(_noted(_only_legacy(result), _rollout(maker)), skipped=())
 
 
 def _rollout(maker: object) -> str:

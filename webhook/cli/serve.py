@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.errors import InputError
+from webhook.serving import BACKLOG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from webhook.telemetry.page import Page
 
 PORT = 8443
-BACKLOG = 4096  # API servers may open all their connections at once; the kernel has its own limit
 HIGHEST_PORT = 65535
 _LOOK_SECONDS = 0.2  # between two looks at files that do not exist yet
 

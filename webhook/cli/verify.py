@@ -37,7 +37,7 @@ def run(args: SimpleNamespace) -> int:
     plan = Plan(settings, inputs.inventory(args), target=(1, minor))
     with ExitStack() as stack:
         old, new = _sides(args, minor, settings, stack)
-    found = comparison.compare(old, new, plan, _server(args, settings))
+        found = comparison.compare(old, new, plan, _server(args, settings))
     texts = {**old.texts, **new.texts}
     file_command.write_files(args, lambda form: _printed(form, found, texts))
     quiet = args.output == "text" and args.quiet
@@ -73,12 +73,17 @@ def _sides(
     for path, name in zip(paths, below, strict=True):
         if Path(name).parts[:1] == (os.pardir,):
             raise InputError(f"{path}: is not in the repository {root}")
-    folder = stack.enter_context(revision.checked_out(root, args.git))
+    folder, missing = stack.enter_context(revision.checked_out(root, args.git))
     there = [os.path.normpath(os.path.join(folder, each)) for each in below]  # noqa: PTH118
     was = [each for each in there if os.path.lexists(each)]
     _are_there([path for path, before in zip(paths, there, strict=True) if before not in was])
     now = [each for each in paths if os.path.lexists(each)]
     old = sides.read(was, replace(asked, base=folder, label=args.git))
+    old.unread += [
+        sides.Unread(f"{args.git}:{path}", path, why)
+        for path, why in missing.items()
+        if any(Path(path).is_relative_to(each) for each in below)
+    ]
     return old, sides.read(now, replace(asked, base=root))
 
 

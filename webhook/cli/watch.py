@@ -35,8 +35,10 @@ def run(args: SimpleNamespace) -> int:
     from webhook.cluster import client
     from webhook.inventory import publish
     from webhook.inventory.watch import Watcher
+    from webhook.serving.heap import HEAP
     from webhook.telemetry.logs import Log
 
+    HEAP.share()
     settings = inputs.read(args.config)
     folder = Path(args.snapshot)
     if not publish.writable(folder):
@@ -54,7 +56,7 @@ def run(args: SimpleNamespace) -> int:
     reload = _Reload(args.config, settings, watcher, log)
     log.write("info", "watching", snapshot=str(folder))
     keeping = _keep_certificates(args, api, watcher, log) if args.certificates else None
-    watcher.run(every_second=reload.look)
+    watcher.run(every_second=reload.look, tidy=HEAP.trim)
     if keeping is not None:
         keeping.join(_RELEASE_SECONDS)
     log.write("info", "stopped")

@@ -15,7 +15,7 @@ from webhook.core.draft import Draft, copied
 from webhook.core.errors import EditError
 from webhook.evaluation import record
 from webhook.evaluation.evaluate import is_pod
-from webhook.evaluation.pod_fields import PodFields
+from webhook.evaluation.pod_fields import TOLERATIONS, PodFields, changes
 from webhook.evaluation.repair_fields import believed
 from webhook.evaluation.workloads import group_of, templates_of
 from webhook.kube.managed_fields import LAST_APPLIED, entries, merged
@@ -66,6 +66,22 @@ def as_applied(obj: Raw, settings: Settings) -> tuple[Raw, bool]:
     name, namespace = (live["metadata"].get(key) for key in ("name", "namespace"))
     named = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {**sent, "metadata": {**as_map(sent.get("metadata")), **named}}, True
+
+
+def has_additions(obj: Raw, settings: Settings) -> bool:
+    """Whether a repair may have added to its templates what was not applied, or nobody knows."""
+    sent, is_known = as_applied(obj, settings)
+    for at in templates_of(obj, settings):
+        found = changes(PodFields(sent, at).values, PodFields(obj, at).values)
+        # The API server writes amounts as it does (1 as "1"); of lists, others may have been there.
+        added = {
+            key: (before, now)
+            for key, (before, now) in found.items()
+            if now is not None and (before is None or key == TOLERATIONS)
+        }
+        if believed(added, settings):
+            return True
+    return not is_known
 
 
 def _with_words(obj: Raw, settings: Settings) -> Raw:

@@ -7,13 +7,15 @@ plugins, tokens that are read again); its typed objects take ten times the memor
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import threading
 import time
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies
 
 import orjson
 import urllib3
@@ -101,6 +103,7 @@ def no_answer(fault: Fault) -> InputError:
 def configuration(kubeconfig: str | None = None, context: str | None = None) -> Configuration:
     """The address and the credentials; InputError if there are none."""
     found = Configuration()
+    found.proxy = found.no_proxy = None
     try:
         if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config(found)  # type: ignore[no-untyped-call]
@@ -110,7 +113,28 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
     except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
         what = kubeconfig or "in-cluster configuration or kubeconfig"
         raise InputError(f"{what}: {error}; name a file with --kubeconfig") from error
+    if not found.proxy:  # the kubeconfig has no `proxy-url`, for which NO_PROXY is not read
+        _proxy_of_variables(found)
     return found
+
+
+def _proxy_of_variables(found: Configuration) -> None:
+    """Set the proxy that kubectl would use; the client compares hosts with NO_PROXY.
+
+    Go never asks one for this machine, reads no ALL_PROXY, and knows `*.` (net/http/httpproxy).
+    """
+    server, variables = urlsplit(found.host), getproxies()
+    proxy = variables.get(server.scheme)
+    if proxy and not _is_this_machine(server.hostname or ""):
+        found.proxy = proxy if "://" in proxy else f"http://{proxy}"
+        found.no_proxy = variables.get("no", "").replace("*.", ".")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def namespace(kubeconfig: str | None = None, context: str | None = None) -> str:

@@ -57,9 +57,12 @@ def _pages(
         del items
 
 
-def pages(client: Client, path: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def pages(
+    client: Client, path: str, query: Mapping[str, str], most: int | None = None
+) -> Iterator[dict[str, Any]]:
     """Each page of a list with its items and metadata; drop it before you ask for the next."""
-    limit, token = MOST_OBJECTS, ""
+    most = most or MOST_OBJECTS
+    limit, token = most, ""
     while True:
         asked = {**query, "limit": str(limit)} | ({"continue": token} if token else {})
         try:
@@ -70,7 +73,7 @@ def pages(client: Client, path: str, query: Mapping[str, str]) -> Iterator[dict[
             limit //= 2
             continue
         if len(text) * 2 <= MOST_BYTES:
-            limit = min(limit * 2, MOST_OBJECTS)
+            limit = min(limit * 2, most)
         page = _read(text)
         token = str(page["metadata"].get("continue") or "")
         del text

@@ -29,11 +29,15 @@ def is_used(obj: Raw) -> bool:
 
 def is_halfway(obj: Raw) -> bool:
     """Whether it still makes pods from an older template, which it does not show itself."""
-    status = as_map(obj.get("status"))
+    spec, status = as_map(obj.get("spec")), as_map(obj.get("status"))
     match obj["kind"]:
-        case "StatefulSet":  # below its partition, or with OnDelete: also while it has no replicas
+        case "StatefulSet":  # below its partition: also while it has no replicas
+            # With OnDelete each new pod is of the new template, and currentRevision never moves
+            # (newVersionedStatefulSetPod, completeRollingUpdate of 1.36). Old pods are seen.
+            if as_map(spec.get("updateStrategy")).get("type") == "OnDelete":
+                return False
             return status.get("currentRevision") != status.get("updateRevision")
         case "Deployment":  # scaled while paused, it scales the ReplicaSet that it has
-            return as_map(obj.get("spec")).get("paused") is True
+            return spec.get("paused") is True
         case _:
             return False

@@ -5,6 +5,7 @@ Where the pod templates of such a kind are is not known, so all of each object i
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -56,53 +57,57 @@ _WITHOUT_PODS = frozenset(
         "storagemigration.k8s.io",
     ]
 )
+_CONFIG_MAP = ("", "ConfigMap")
 _ANNOTATIONS = (AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION)
 _COPIES = {("kueue.x-k8s.io", "Workload")}  # of the templates of Jobs, which make the pods
 _NOT_FOUND = 404
 _NAMED = 5  # objects in a sentence
-# Kinds with words that become those of pods: of a plugin of API servers (PodNodeSelector), and of
-# what a pod names.
-_GIVES = (("", "Namespace"), ("node.k8s.io", "RuntimeClass"))
+# Kinds with words that become those of pods: of a plugin of API servers (PodNodeSelector), of what
+# a pod names, and of what changes objects in API servers (KEP-3962, on from 1.36).
+_GIVES = (
+    ("", "Namespace"),
+    ("node.k8s.io", "RuntimeClass"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+)
 _SLASH = rb"(?:~1|\\*(?:/|u002[fF]))"  # as in JSON Patches, and in JSON in a text
 
 
-def unread(client: Client, settings: Settings, progress: Progress, own: str) -> Iterator[str]:
-    """Who may still make legacy pods, and what cannot be listed; not ConfigMaps in `own`."""
+def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> Iterator[str]:
+    """Who may still make legacy pods, and what cannot be listed; not `own`, the settings."""
     catalogue = objects.Catalogue(client)
     names = {*settings.legacy_resources, settings.models.legacy_label, *_ANNOTATIONS}
     any_name = "|".join(map(re.escape, sorted(names))).encode()
     words = re.compile(any_name.replace(b"/", _SLASH))
-    config_maps = catalogue.find("", "ConfigMap")
-    core = [config_maps, *(catalogue.find(*each) for each in _GIVES)]
+    core = (catalogue.find(*each) for each in (_CONFIG_MAP, *_GIVES))
     kinds = [*filter(None, core), *catalogue.others(_WITHOUT_PODS)]
+    settings_map = objects.reference({**own, "apiVersion": "v1", "kind": "ConfigMap"})
     for api, why in catalogue.unanswered.items():
         yield f"the kinds of the API {api}, which does not answer: {why}"
     for kind in kinds:
         known = {"apiVersion": kind.api_version, "kind": kind.kind}
         if (kind.group, kind.kind) in _COPIES or makes_pods(known, settings):
             continue
-        what = f"{kind.kind}{'es' if kind.kind.endswith('s') else 's'}"
-        what += f" ({kind.group})" if kind.group else ""
+        what = _several(kind.kind) + (f" ({kind.group})" if kind.group else "")
         try:
             held = (e for e in objects.of_kind(client, kind, progress) if _has_one(e, words))
-            named = [objects.reference(each) for each in held]
+            named = [each for each in map(objects.reference, held) if each != settings_map]
         except Fault as fault:
             if not isinstance(fault, Refused) or fault.status != _NOT_FOUND:
                 yield f"whether {what} have legacy names: their list failed: {fault}"
             if fault.away:
                 return
             continue
-        found = [
-            "/".join(filter(None, (each.namespace, each.name)))
-            for each in named
-            if kind is not config_maps or each.namespace != own  # its settings have the names
-        ]
+        found = ["/".join(filter(None, (each.namespace, each.name))) for each in named]
         if found:
             more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
             yield (
                 f"whether pods get the legacy names in {what}: "
                 f"{', '.join(found[:_NAMED])}{more}: migrate them, or delete what is not used"
             )
+
+
+def _several(kind: str) -> str:
+    return re.sub("s$", "se", re.sub("cy$", "cie", kind)) + "s"
 
 
 def _has_one(obj: Raw, words: re.Pattern[bytes]) -> bool:
@@ -114,4 +119,6 @@ def _has_one(obj: Raw, words: re.Pattern[bytes]) -> bool:
         text = orjson.dumps({**written, "metadata": {**written["metadata"], "annotations": rest}})
     except orjson.JSONEncodeError:  # more levels than it writes
         return True
-    return words.search(text) is not None
+    data = as_map(obj.get("binaryData")) if objects.reference(obj)[:2] == _CONFIG_MAP else {}
+    decoded = (base64.b64decode(each) for each in data.values())
+    return any(words.search(each) for each in (text, *decoded))

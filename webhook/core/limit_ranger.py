@@ -117,4 +117,6 @@ def _name_in(key: str) -> str:
     """The container's name in a key such as `k:{"name":"main"}`; empty if there is none."""
     if usual := _USUAL_KEY.fullmatch(key):
         return usual[1]
+    if key == ".":  # the list itself
+        return ""
     return str(as_map(parsed(key.removeprefix("k:"))).get("name", ""))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 REPAIRED = "gpu-webhook.dev/repaired"
 _AT = ROOT / "metadata" / "annotations" / REPAIRED
+_PATH, _PATH_OF_ALL = str(_AT), str(_AT.parent)
 _CODE = re.compile(r"GPU(?:[12][0-9]{2}|303)")  # of the rules that change pods, with the guard
 _LONGEST = 400  # characters that are read of it
 
@@ -52,9 +53,17 @@ def annotate(
         return []
     left = {code for action, code in actions if action == "would repair"}
     text = ",".join(sorted(codes | ({*earlier(obj), *stored} - left)))
-    draft = Draft(obj)
-    if annotation_bytes({**_annotations(obj), REPAIRED: text}) > MOST_ANNOTATION_BYTES:
+    there = _annotations(obj)
+    if annotation_bytes({**there, REPAIRED: text}) > MOST_ANNOTATION_BYTES:
         return []
+    metadata = obj.get("metadata")
+    if there and REPAIRED not in there:  # this and the next are what a draft would make of it
+        there[REPAIRED] = text
+        return [{"op": "add", "path": _PATH, "value": text}]
+    if isinstance(metadata, dict) and "annotations" not in metadata:
+        metadata["annotations"] = {REPAIRED: text}
+        return [{"op": "add", "path": _PATH_OF_ALL, "value": metadata["annotations"]}]
+    draft = Draft(obj)
     try:
         draft.apply([Set(_AT, text)])
     except EditError:  # the API server rejects such metadata with its own message
@@ -94,5 +103,5 @@ def was_sent(obj: Mapping[str, Any]) -> bool:
     return has_annotation(obj, REPAIRED)
 
 
-def _annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+def _annotations(obj: Mapping[str, Any]) -> dict[str, Any]:
     return as_map(as_map(obj.get("metadata")).get("annotations"))

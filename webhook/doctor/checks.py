@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.doctor import registration, running
 from webhook.doctor.leftovers import leftovers
 from webhook.doctor.lines import ASK, WARNING, Line
+from webhook.doctor.shipped import shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ CHECKS = (
     Check("rights", running.rights, ("rights",)),
     Check("settings", running.settings, ("settings_map",)),
     Check("matchConditions", registration.conditions, ("configurations", "settings_map")),
+    Check("entries", shipped, ("configurations", "settings_map", "services")),
     Check("versions", running.versions, ("version", "pods")),
     Check("order", registration.order, ("configurations",)),
     Check("guard", registration.guard, ("configurations", "guarded")),

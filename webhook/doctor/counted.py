@@ -17,7 +17,8 @@ from webhook.cluster.client import Client, Fault, address
 from webhook.doctor import running
 from webhook.doctor.leftovers import service_of
 from webhook.doctor.lines import OK
-from webhook.doctor.registration import REPAIR
+from webhook.doctor.mounted import SERVER
+from webhook.doctor.registration import REPAIR, conditions
 from webhook.inventory.project import seconds_of
 from webhook.kube.pod import as_items, as_map, controller_of, is_finished
 from webhook.rules import is_legacy, is_repair
@@ -33,9 +34,12 @@ _LAST = "gpu_webhook_last_legacy_timestamp_seconds"  # on the page of each serve
 _SEEN = "gpu_webhook_namespace_last_legacy_timestamp_seconds"
 _OBJECTS = "gpu_webhook_legacy_objects_total"
 _REPAIRED = "gpu_webhook_rule_last_repair_timestamp_seconds"
-# Objects for which the API server could not call the webhook, or not find out whether to.
+_REVIEWS = "gpu_webhook_reviews_total"
+# Objects for which the API server could not call the webhook, or not find out whether to. Of those
+# that it rejects (failurePolicy: Fail), `no_error` are those that a webhook denied.
 _FAILED = (
     "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_webhook_rejection_count",
     "apiserver_admission_match_condition_evaluation_errors_total",
 )
 _STARTED = "process_start_time_seconds"
@@ -71,17 +75,21 @@ def read(api: Client, facts: Facts) -> Counted:
     if not facts.deployment:
         found.gaps.append(f"the webhook is not installed in the namespace {facts.namespace}")
         return found
-    if facts.mistakes:
-        found.gaps.append(f"what is legacy here: the settings have mistakes: {facts.mistakes}")
+    unknown = {"have mistakes": facts.mistakes, "cannot be seen": facts.unseen}
+    found.gaps += [f"what is legacy here: the settings {k}: {v}" for k, v in unknown.items() if v]
+    if not facts.settings.messages.annotation:
+        text = "which objects were repaired: the settings have `messages.annotation: false`"
+        found.gaps.append(text)
     tried = [(line.state, line.text) for line in running.dry_run(facts)]
     absent = [(None, f"no webhook configuration {REPAIR}, or an empty one")]
-    found.gaps += [text for state, text in tried or absent if state != OK]
+    selected = [(line.state, line.text) for line in conditions(facts)]
+    found.gaps += [text for state, text in [*(tried or absent), *selected] if state != OK]
     found.gaps += _other_services(facts)
     servers = {_name(pod): pod for pod in facts.pods if not is_finished(pod)}
     for name, pod in servers.items():
         try:
             path = _metrics_of(pod, facts.namespace)
-            _add(found, _page(api, path, _LAST, _SEEN, _OBJECTS, _REPAIRED))
+            _add(found, name, _page(api, path, _LAST, _SEEN, _OBJECTS, _REPAIRED, _REVIEWS))
         except Fault as fault:
             found.gaps.append(f"what came to {name}: its metrics cannot be read: {fault}")
     begun = [(_start(pod), f"{name} started") for name, pod in servers.items()]
@@ -121,7 +129,12 @@ def _failed_since(found: Counted, api: Client, facts: Facts) -> float:
     """Since when this API server counts calls that fail. A failed call may hide an object."""
     samples = _page(api, "/metrics", *_FAILED, _STARTED)
     ours = {entry.get("name") for _, entry in facts.entries(REPAIR)}
-    if failed := sum(each.value for each in samples if each.labels.get("name") in ours):
+    labels = ((each.value, each.labels) for each in samples)
+    if failed := sum(
+        value
+        for value, each in labels
+        if each.get("name") in ours and each.get("error_type") != "no_error"
+    ):
         calls = f"{failed:,.0f} call{'s' * (failed != 1)} of the webhook that failed"
         found.gaps.append(f"what came in {calls}; dry runs of `doctor` are among them")
     return _only(samples, _STARTED)
@@ -164,7 +177,7 @@ def _name(pod: Raw) -> str:
 def _start(pod: Raw) -> float:
     """When the server of a pod started; infinite if it does not run."""
     for _, each in as_items(as_map(pod.get("status")).get("containerStatuses")):
-        if each.get("name") == "gpu-webhook":
+        if each.get("name") == SERVER:
             running_now = as_map(as_map(each.get("state")).get("running"))
             return seconds_of(running_now.get("startedAt")) or math.inf
     return math.inf
@@ -190,7 +203,7 @@ def _page(api: Client, path: str, *names: str) -> list[_Sample]:
     ]
 
 
-def _add(found: Counted, samples: list[_Sample]) -> None:
+def _add(found: Counted, server: str, samples: list[_Sample]) -> None:
     """Add the page of a server, which always has the times of its last objects; 0: none."""
     _only(samples, _LAST)
     _only(samples, _REPAIRED)
@@ -202,6 +215,13 @@ def _add(found: Counted, samples: list[_Sample]) -> None:
             found.repairs[code] = max(value, found.repairs.get(code, 0.0))
         elif name == _OBJECTS and value:
             found.kinds[namespace][labels.get("kind", "")] += int(value)
+        elif name == _REVIEWS and value and _is_unjudged(labels):
+            what = f"{value:,.0f} object{'s' * (value != 1)} that {server} could not judge"
+            found.gaps.append(f"what came in {what} (`unfinished` in its log)")
+
+
+def _is_unjudged(labels: dict[str, str]) -> bool:
+    return (labels.get("outcome"), labels.get("path")) == ("unfinished", "/mutate")
 
 
 def _is_modern(code: str) -> bool:

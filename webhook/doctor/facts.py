@@ -15,6 +15,7 @@ from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
 from webhook.doctor import rights
 from webhook.doctor.leftovers import called, named
+from webhook.doctor.mounted import SERVER, File, file_of
 from webhook.issuing.objects import SECRET, secret_of
 from webhook.kube.pod import as_items, as_map
 from webhook.settings.file import parse
@@ -80,6 +81,26 @@ class Facts:
         """Whether the watchers keep certificates of their own."""
         return _has_flag(self.pod_spec, "--certificates")
 
+    @property
+    def settings_file(self) -> File | None:
+        """Where the servers read their settings; None if they have the defaults."""
+        return file_of(self.pod_spec, "--config")
+
+    @property
+    def unseen(self) -> str:
+        """Why the settings of the servers cannot be seen; empty if they can."""
+        file = self.settings_file
+        if file is None or file.key in as_map(self.settings_map.get("data")):
+            return ""
+        if file.kind == "configMap":
+            return f"there is no ConfigMap {file.name} with the key {file.key}"
+        return f"{file.path} is not a file of one ConfigMap"
+
+    def pair(self) -> list[bytes]:
+        """The certificate and the key that others make, as the servers read them."""
+        files = [file_of(self.pod_spec, f"--tls-{name}-file") for name in ("cert", "private-key")]
+        return [self.data().get(file.key, b"") if file else b"" for file in files]
+
     def refusal(self, *names: str) -> str:
         """Why the first of these fields could not be read that could not; empty if all could."""
         return next((self.unread[name] for name in names if name in self.unread), "")
@@ -142,11 +163,13 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
     deployment = next(iter(_deployed(reader, "deployment", namespace)), {})
     pod = _template(deployment)
     labels = as_map(as_map(deployment.get("spec")).get("selector")).get("matchLabels") or {}
-    config_map = _of_volume(pod, "configMap", "name")
+    file = file_of(pod, "--config")
+    config_map = file.name if file and file.kind == "configMap" else ""
     settings_map = reader.one("settings_map", *here, "configmaps", config_map) if config_map else {}
-    settings, mistakes = _settings(settings_map)
+    settings, mistakes = _settings(settings_map, file)
     own = _has_flag(pod, "--certificates")
-    secret = SECRET if own else _of_volume(pod, "secret", "secretName")
+    shown = file_of(pod, "--tls-cert-file")
+    secret = SECRET if own else shown.name if shown and shown.kind == "secret" else ""
     lease = ("apis", "coordination.k8s.io", "v1", "namespaces", namespace, "leases", SECRET)
     priority = pod.get("priorityClassName")
     classes = ("apis", "scheduling.k8s.io", "v1", "priorityclasses")
@@ -215,7 +238,7 @@ def _deployed(reader: _Reader, name: str, namespace: str) -> list[Raw]:
     return [
         each
         for each in found
-        if "gpu-webhook" in (c.get("name") for _, c in as_items(_template(each).get("containers")))
+        if SERVER in (c.get("name") for _, c in as_items(_template(each).get("containers")))
     ]
 
 
@@ -249,11 +272,11 @@ def _missing(
     )
 
 
-def _settings(found: Raw) -> tuple[Settings, str]:
+def _settings(found: Raw, file: File | None) -> tuple[Settings, str]:
     """The settings in the ConfigMap; and their mistakes, with the defaults."""
-    texts = list(as_map(found.get("data")).values())
+    text = as_map(found.get("data")).get(file.key) if file else None
     try:
-        return (parse(texts[0]) if texts else Settings()), ""
+        return (parse(text) if text is not None else Settings()), ""
     except SettingsError as error:
         return Settings(), str(error)
 
@@ -268,9 +291,3 @@ def _has_flag(pod: Raw, flag: str) -> bool:
         for _, container in as_items(pod.get("containers"))
         for word in container.get("args") or ()
     )
-
-
-def _of_volume(pod: Raw, kind: str, member: str) -> str:
-    """The name of the first object of this kind that is mounted; empty if there is none."""
-    volumes = (as_map(volume.get(kind)) for _, volume in as_items(pod.get("volumes")))
-    return next((str(each[member]) for each in volumes if each), "")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.doctor.lines import few
-from webhook.doctor.registration import GUARD
+from webhook.doctor.registration import GUARD, REFUSE
 from webhook.kube.pod import as_map
 from webhook.rules import above_limit, leak_guard
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
     from webhook.doctor.facts import Facts
 
+_GUARDS = {GUARD: "hides GPUs from", REFUSE: "refuses GPUs to"}
+
 
 def in_force(facts: Facts) -> Iterator[tuple[str, str]]:
     """The rules that protect something, with what they protect."""
-    if GUARD in facts.configurations and (names := sorted(_guarded(facts))):
-        text = f"the guard hides GPUs from pods that requested none, in {few(names)}"
+    does = [text for name, text in _GUARDS.items() if name in facts.configurations]
+    if does and (names := sorted(_guarded(facts))):
+        text = f"the guard {' and '.join(does)} pods that requested none, in {few(names)}"
         yield leak_guard.CODE, text
     if facts.settings.capacity.limits and _is_enforced_anywhere(facts):
         yield above_limit.CODE, "capacity.limits says how many GPUs a pod may request"

@@ -53,15 +53,14 @@ def registered(facts: Facts) -> Iterator[Line]:
 
 
 def conditions(facts: Facts) -> Iterator[Line]:
-    """Whether the entries are what the settings make of them."""
+    """Whether the conditions are what the settings make of them."""
     made = entries(facts.settings)
     found = {str(entry.get("name")): entry for _, entry in facts.entries(*CONFIGURATIONS)}
+    part = "matchConditions"
     wrong = [
         f"{name} has other {part}"
         for name, parts in made.items()
-        if name in found
-        for part, wanted in parts.items()
-        if _stripped(found[name].get(part)) != _stripped(wanted)
+        if name in found and _stripped(found[name].get(part)) != _stripped(parts[part])
     ]
     if wrong:
         fix = "write what `gpu-webhook config match-conditions --config FILE` prints into them"

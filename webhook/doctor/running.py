@@ -102,18 +102,29 @@ def _shown(labels: Raw) -> str:
 
 
 def pods(facts: Facts) -> Iterator[Line]:
-    """Whether replicas of the present template are ready."""
+    """Whether replicas of the present template are ready: what `kubectl rollout status` waits for.
+
+    `readyReplicas` counts pods of older templates, too.
+    """
     spec, status = as_map(facts.deployment.get("spec")), as_map(facts.deployment.get("status"))
-    wanted = spec.get("replicas", 1)
-    ready = min(status.get("readyReplicas", 0), status.get("updatedReplicas", 0))
-    text = f"{ready} of {wanted} replicas are ready and up to date"
-    if ready >= wanted > 0:
-        yield Line(OK, text)
+    wanted, seen = spec.get("replicas", 1), status.get("observedGeneration", 0)
+    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    made, updated, ready, available = (status.get(name, 0) for name in names)
+    is_seen = seen >= facts.deployment["metadata"].get("generation", 0)
+    if is_seen and made <= updated and min(updated, ready, available) >= wanted > 0:
+        yield Line(OK, f"{ready} of {wanted} replicas are ready and up to date")
         return
+    texts = [f"{min(ready, wanted)} of {wanted} replicas are ready"]
+    if not is_seen:
+        texts.append("the Deployment controller has not seen the last change")
+    elif made > updated or updated < wanted:
+        texts.append(f"the roll-out has not ended: {updated} of {made} have the present template")
+    elif available < ready:
+        texts.append(f"{available} for as long as minReadySeconds says")
     reasons = {f"{pod['metadata']['name']}: {why}" for pod in facts.pods if (why := _waits(pod))}
-    text = "; ".join([text, few(sorted(reasons))] if reasons else [text])
+    texts += [few(sorted(reasons))] * bool(reasons)
     fix = f"kubectl -n {facts.namespace} describe pods" if wanted else "scale the Deployment up"
-    yield Line(WARNING if ready else FAILED, text, fix)
+    yield Line(WARNING if ready and wanted else FAILED, "; ".join(texts), fix)
 
 
 def quota(facts: Facts) -> Iterator[Line]:
@@ -155,9 +166,11 @@ def settings(facts: Facts) -> Iterator[Line]:
         first = facts.mistakes.splitlines()[0]
         text = f"they have mistakes, so the servers keep those before: {first}"
         yield Line(FAILED, text, "gpu-webhook config check FILE shows each place")
-    elif not facts.settings_map and as_items(facts.pod_spec.get("volumes")):
-        text = "there is no ConfigMap of the settings: a new pod cannot start"
-        yield Line(FAILED, text, again(facts, "the ConfigMap"))
+    elif facts.unseen and facts.settings_file and facts.settings_file.kind == "configMap":
+        yield Line(FAILED, f"{facts.unseen}: a new pod cannot start", again(facts, "the ConfigMap"))
+    elif facts.unseen:
+        fix = "gpu-webhook config check FILE finds mistakes"
+        yield Line(WARNING, f"they cannot be seen: {facts.unseen}", fix)
     else:
         yield Line(OK, "no mistakes")
 
@@ -171,7 +184,7 @@ def certificates(facts: Facts) -> Iterator[Line]:
         yield from of_secret.pairs(kept, facts.now)
         yield from of_secret.trust(kept, bundles)
     else:
-        texts = [facts.data().get(name, b"") for name in ("tls.crt", "tls.key")]
+        texts = facts.pair()
         found = Identity.read(*texts)
         kept = Kept(leaf=found).at(facts.now)
         source = "docs/install.md#certificates says who makes it and who fills in caBundle"

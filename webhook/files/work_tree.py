@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+if sys.platform != "win32":
+    import fcntl
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _MOST = 100_000  # hashes that are kept
 _UNSTAGED = "{} has unstaged changes: `git add` it first, or use --force"
@@ -49,8 +53,25 @@ def remember(files: Mapping[str, bytes]) -> None:
     for root, paths in _by_root(files).items():
         with suppress(GitError, OSError):  # then a later run asks for --force
             record = _record(root)
-            kept = dict.fromkeys([*_written(record), *(_hash(files[path]) for path in paths)])
-            record.write_text("".join(f"{each}\n" for each in [*kept][-_MOST:]), "ascii")
+            with _alone(record.parent):
+                kept = dict.fromkeys([*_written(record), *(_hash(files[path]) for path in paths)])
+                new = record.with_name(f"{record.name}.new")
+                new.write_text("".join(f"{each}\n" for each in [*kept][-_MOST:]), "ascii")
+                new.replace(record)  # a run that is killed leaves the old record
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Other runs in the work tree wait meanwhile: each adds to what the others have written."""
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _by_root(paths: Iterable[str]) -> dict[str, list[str]]:

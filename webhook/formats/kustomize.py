@@ -25,7 +25,7 @@ from webhook.evaluation.workloads import template_at, tokens
 from webhook.files.results import FileResult, Located, OptedOut, Plan, Skipped, Status, not_done
 from webhook.formats import kustomization
 from webhook.formats.file_objects import context, shapes
-from webhook.formats.mentions import mentions
+from webhook.formats.mentions import lines_said, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, is_left_alone
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import SECTIONS, as_items, as_map
@@ -220,7 +220,8 @@ class _Work:
 
     def result(self) -> FileResult:
         new_text = apply(self.source.text, self.replacements)
-        more = mentions(self.source, self.plan, self.located, left_alone=self.left_alone)
+        said = lines_said(self.source, self.located)
+        more = mentions(self.source, self.plan, said, left_alone=self.left_alone)
         return FileResult.of(self.source, new_text, (*self.located, *more), self.skipped)
 
     def _refused(self, document: Document, edits: list[Edit]) -> str:

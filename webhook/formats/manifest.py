@@ -18,7 +18,7 @@ from webhook.formats.file_objects import (
     right_labels,
     selects_nodes,
 )
-from webhook.formats.mentions import mentions
+from webhook.formats.mentions import lines_said, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from webhook.evaluation.evaluate import Evaluation
     from webhook.files.source import Source
-    from webhook.yamlpatch.documents import Document, Stream
+    from webhook.yamlpatch.documents import Document, Part, Stream
     from webhook.yamlpatch.places import Place, Replacement
 
 
@@ -46,7 +46,6 @@ class _Work:
     evaluations: list[Evaluation]
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
-    at: tuple[int, int] = (0, 0)  # the place of the refusal
     alone: dict[Path, str] = field(default_factory=dict)  # objects that are refused alone, with why
     # By the edits of a finding: many have the same, as where all volumes of a list are removed.
     fixes: dict[tuple[int, ...], tuple[Replacement, ...]] = field(default_factory=dict)
@@ -60,87 +59,113 @@ class _Work:
     def edits(self) -> list[Edit]:
         return [edit for each in self.evaluations for edit in each.edits]
 
-    def refuse(self, reason: str, at: tuple[int, int] = (0, 0)) -> None:
-        self.refused, self.at, self.replacements = reason, at, []
+    def refuse(self, reason: str) -> None:
+        self.refused, self.replacements = reason, []
 
 
 def migrate(source: Source, plan: Plan) -> FileResult:
     """Run the rules on each document, and write their edits into the text."""
-    stream = documents.read(source.text, json=source.kind == "json")
     plan = with_namespaces(plan, source.text)
-    works = [_spliced(each, plan, source) for each in stream.documents]
-    new_text = _verified(source, stream, works, plan)
-    located = [each for work in works for each in _located(source, work)]
-    left_alone = [
-        source.place(*work.document.place(at))
-        for work in works
-        for each in work.evaluations
-        for at in each.left_alone
-    ]
-    spoken_of = [*located, *_spoken_of(source, works, plan)]
-    right = (
-        span
-        for work in works
-        for each in work.evaluations
-        for span in right_labels(work.document, each, plan)
-    )
-    located += mentions(source, plan, spoken_of, left_alone=left_alone, right=right)
-    made = FileResult.of(source, new_text, located, _skipped(source, stream, works))
-    return replace(made, uncompared=any(e.uncompared for work in works for e in work.evaluations))
+    done = _Done(source, plan)
+    if why := done.take_all():
+        done = _Done(source, plan, refused=why)
+        done.take_all()
+    return done.result()
 
 
-@dataclass(frozen=True, slots=True)
-class _New:
-    """The text with all replacements, read again, and why it must not be used."""
+@dataclass(slots=True)
+class _Done:
+    """What remains of the documents of a file: new texts, findings and places.
 
-    text: str
-    stream: Stream
-    why: str = ""
+    They are read, edited and checked one by one, and their nodes, data and evaluations dropped:
+    these need some hundred times the memory of the text.
+    """
+
+    source: Source
+    plan: Plan
+    refused: str = ""  # why no document is edited
+    documents: int = 0
+    texts: list[str] = field(default_factory=list)
+    located: list[Located] = field(default_factory=list)
+    said: set[tuple[int, str]] = field(default_factory=set)  # lines that need no more findings
+    left_alone: list[Place] = field(default_factory=list)
+    right: list[tuple[int, int]] = field(default_factory=list)
+    unread: list[Skipped] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    uncompared: bool = False
+
+    def take_all(self) -> str:
+        """Work on all documents. Returns why the file must stay as it is, if it must."""
+        text, end = self.source.text, 0
+        for part in documents.parts(text, json=self.source.kind == "json"):
+            self.texts.append(text[end : part.start])
+            if why := self._take(part):
+                return why
+            end = part.end
+        self.texts.append(text[end:])
+        return ""
+
+    def _take(self, part: Part) -> str:
+        works = [_spliced(each, self.plan, self.source) for each in part.documents]
+        for work in works if self.refused else ():
+            work.refuse(self.refused)
+        new_text, why = _verified(self.source, part, works, self.plan, self.documents + 1)
+        self.documents += len(works)
+        self.texts.append(new_text)
+        for work in works:
+            self._note(work)
+        for each in part.unread:
+            place = self.source.place(each.at, line_end(self.source.text, each.at))
+            self.unread.append(Skipped(each.reason, place))
+        return why
+
+    def _note(self, work: _Work) -> None:
+        source, made = self.source, work.evaluations
+        located = [*_located(source, work)]
+        self.located += located
+        self.said.update(lines_said(source, (*located, *_spoken_of(source, work, self.plan))))
+        self.skipped += _skipped(source, work)
+        for each in made:
+            places = map(work.document.place, each.left_alone)
+            self.left_alone += [source.place(start, end) for start, end in places]
+            self.right += right_labels(work.document, each, self.plan)
+            self.uncompared |= each.uncompared
+
+    def result(self) -> FileResult:
+        """The file with all findings and edits."""
+        source, alone = self.source, self.left_alone
+        more = mentions(source, self.plan, self.said, left_alone=alone, right=self.right)
+        skipped = (*self.unread, *self.skipped)
+        made = FileResult.of(source, "".join(self.texts), (*self.located, *more), skipped)
+        return replace(made, uncompared=self.uncompared)
 
 
-def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) -> str:
-    """The new text; documents with another meaning than intended keep their old text."""
-    new = _joined(source, stream, works)
-    if new.why:
-        _refuse_those_that_fail(source, works)
-        new = _joined(source, stream, works)
-    why = new.why or _unstable(source, new, works, plan)
-    if why:
+def _verified(
+    source: Source, part: Part, works: list[_Work], plan: Plan, first: int
+) -> tuple[str, str]:
+    """The new text of a part, and why the whole file must stay as it is.
+
+    If a document would have another meaning than intended, the part keeps its old text.
+    """
+    text = source.text[part.start : part.end]
+    edits = [each for work in works for each in work.replacements]
+    if edits:
+        moved = [replace(e, start=e.start - part.start, end=e.end - part.start) for e in edits]
+        new_text = apply(text, moved)
+        new = part.again(new_text)
+        why = verify.why_not(new, [work.wanted for work in works], len(part.unread), first)
+        if not why and part.end < len(source.text) and not new_text.endswith("\n"):
+            why = "the next document would be a part of it"
+        if not why:
+            return new_text, _unstable(source, new, works, plan, first)
         for work in works:
             work.refuse(why)
-        return source.text
-    return new.text
+    return text, ""
 
 
-def _refuse_those_that_fail(source: Source, works: list[_Work]) -> None:
-    """Try each document alone, in its own part of the text."""
-    starts = [0, *(work.document.start for work in works[1:])]
-    ends = [*starts[1:], len(source.text)]
-    is_json = source.kind == "json"
-    for number, (work, start, end) in enumerate(zip(works, starts, ends, strict=True), 1):
-        part = source.text[start:end]
-        moved = [replace(e, start=e.start - start, end=e.end - start) for e in work.replacements]
-        new = documents.read(apply(part, moved), json=is_json)
-        unread = len(documents.read(part, json=is_json).unread)
-        if why := verify.why_not(new, [work.wanted], unread, number):
-            work.refuse(why)
-
-
-def _joined(source: Source, stream: Stream, works: list[_Work]) -> _New:
-    replacements = [each for work in works for each in work.replacements]
-    if not replacements:
-        return _New(source.text, stream)
-    new_text = apply(source.text, replacements)
-    new_stream = documents.read(new_text, json=source.kind == "json")
-    wanted = [work.wanted for work in works]
-    return _New(new_text, new_stream, verify.why_not(new_stream, wanted, len(stream.unread)))
-
-
-def _unstable(source: Source, new: _New, works: list[_Work], plan: Plan) -> str:
+def _unstable(source: Source, new: Stream, works: list[_Work], plan: Plan, first: int) -> str:
     """Why a second run would change the new text."""
-    if new.text == source.text:
-        return ""
-    for number, (document, work) in enumerate(zip(new.stream.documents, works, strict=True), 1):
+    for number, (document, work) in enumerate(zip(new.documents, works, strict=True), first):
         again = _work(document, plan, source, work.alone)
         if again.edits and not work.refused:
             made = ((each, found) for each in again.evaluations for found in each.findings)
@@ -166,21 +191,19 @@ def _located(source: Source, work: _Work) -> Iterator[Located]:
         yield from failures(made, whole)
 
 
-def _spoken_of(source: Source, works: list[_Work], plan: Plan) -> Iterator[Located]:
+def _spoken_of(source: Source, work: _Work, plan: Plan) -> Iterator[Located]:
     """Edited places, and whole texts with a finding: words in them need no further finding."""
-    for work in works:
-        for each in work.replacements:
-            yield Located(
-                "", "", Status.NOTICE, source.place(each.start, max(each.start, each.end - 1))
-            )
-        for found in (found for each in work.evaluations for found in each.findings):
-            for edit in found.touched if found.held and found.code in plan.held else ():
-                place = source.place(*work.document.place(place_of(edit)))
-                yield Located(found.code, "", Status.NOTICE, place)
-            node = work.document.find(found.origin)
-            if isinstance(node, Scalar) and not found.word:
-                place = source.place(node.start, node.end)
-                yield Located("", "", Status.NOTICE, place)
+    for each in work.replacements:
+        place = source.place(each.start, max(each.start, each.end - 1))
+        yield Located("", "", Status.NOTICE, place)
+    for found in (found for each in work.evaluations for found in each.findings):
+        for edit in found.touched if found.held and found.code in plan.held else ():
+            place = source.place(*work.document.place(place_of(edit)))
+            yield Located(found.code, "", Status.NOTICE, place)
+        node = work.document.find(found.origin)
+        if isinstance(node, Scalar) and not found.word:
+            place = source.place(node.start, node.end)
+            yield Located("", "", Status.NOTICE, place)
 
 
 def _spliced(document: Document, plan: Plan, source: Source) -> _Work:
@@ -189,7 +212,7 @@ def _spliced(document: Document, plan: Plan, source: Source) -> _Work:
     try:
         work.replacements = splice(document, work.edits)
     except RefusedError as error:
-        work.refuse(error.reason, (error.start, error.end))
+        work.refuse(error.reason)
         alone = dict(_refused_alone(work)) if len(work.evaluations) > 1 else {}
         if 0 < len(alone) < len(work.evaluations):
             again = _work(document, plan, source, alone)
@@ -297,12 +320,9 @@ def _place(source: Source, document: Document, at: Path, word: str = "") -> Plac
     return source.place(start, min(end, line_end(source.text, start)))
 
 
-def _skipped(source: Source, stream: Stream, works: list[_Work]) -> Iterator[Skipped]:
-    for each in stream.unread:
-        yield Skipped(each.reason, source.place(each.at, line_end(source.text, each.at)))
-    for work in works:
-        for twice in work.document.duplicates:
-            reason = f"{twice.at.dotted} occurs twice, and only one counts: delete one"
-            yield Skipped(reason, source.place(twice.key.start, twice.key.end))
-        for at in (at for each in work.evaluations for at in each.left_alone):
-            yield Skipped(LEFT_ALONE, _place(source, work.document, at))
+def _skipped(source: Source, work: _Work) -> Iterator[Skipped]:
+    for twice in work.document.duplicates:
+        reason = f"{twice.at.dotted} occurs twice, and only one counts: delete one"
+        yield Skipped(reason, source.place(twice.key.start, twice.key.end))
+    for at in (at for each in work.evaluations for at in each.left_alone):
+        yield Skipped(LEFT_ALONE, _place(source, work.document, at))

@@ -24,7 +24,7 @@ from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import line_start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from webhook.core.settings import Settings
     from webhook.templates.actions import Arm, Template
@@ -85,14 +85,14 @@ _VERSIONS = codes(Trait.VERSION)
 def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothing is reported
     source: Source,
     plan: Plan,
-    known: Iterable[Located],
+    said: Container[tuple[int, str]],
     *,
     prose: bool = False,
     left_alone: Iterable[Place] = (),
     right: Iterable[tuple[int, int]] = (),
     more: Iterable[Match] = (),
 ) -> Iterator[Located]:
-    """The matches of the patterns, and `more`, on lines without findings, unless the rule is off.
+    """The matches of the patterns, and `more`, on lines not in `said`, unless the rule is off.
 
     In `prose` and in comments they are notices; elsewhere manual. Opted-out pods have none, and
     neither have descriptions of an API, which list all versions, and model labels in spans that are
@@ -101,7 +101,6 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     if _describes_api(source):
         return
     told: set[tuple[int, str]] = set()
-    said = set(_lines_said(source, known))
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     template = "" if source.kind == OBJECT else source.text
     has_blocks = source.path.endswith((*_WITH_SLASHES, *_WITH_EITHER))
@@ -233,8 +232,8 @@ def holds_configuration(source: Source, plan: Plan) -> bool:
     )
 
 
-def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int, str]]:
-    """The lines on which no more findings are needed, for all codes or for one.
+def lines_said(source: Source, known: Iterable[Located]) -> set[tuple[int, str]]:
+    """The lines on which no more findings are needed, for all codes ("") or for one.
 
     A finding about a whole pod does not cover the words in it; one about a text does.
     """
@@ -247,11 +246,13 @@ def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int,
         fixes[id(each.fix)] = each.fix
     for fix in fixes.values():
         places.update((source.place(each.start, each.end), "") for each in fix)
+    lines: set[tuple[int, str]] = set()
     for place, code in places:
         # What ends at the first column of a line, as a removed line does, has nothing of it.
         ends_before = place.end_column == 1 and place.end_line > place.line
         last = place.end_line - 1 if ends_before else place.end_line
-        yield from ((line, code) for line in range(place.line, last + 1))
+        lines.update((line, code) for line in range(place.line, last + 1))
+    return lines
 
 
 def _sign_of(source: Source) -> re.Pattern[str]:

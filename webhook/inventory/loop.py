@@ -43,6 +43,10 @@ FIRST_REST = 0.5
 SHORTEST_WATCH = (
     1.0  # a watch that ends sooner without an event is a fault: it would be repeated without end
 )
+# Of one page. What is kept of them is stored between them, so larger pages leave larger holes: with
+# 500 the watcher of 15,000 nodes and 150,000 pods needs 13 MiB more. Smaller ones cost etcd time,
+# which counts for each page how many objects are left.
+PAGE_OBJECTS = 200
 REFUSED_SECONDS = 60.0  # before the next try if RBAC forbids it, or if the kind is not served
 STUCK_SECONDS = 90.0  # a loop that did nothing for so long hangs where no time limit holds
 WAIT_FOR_NODES = 10.0  # seconds that the list of pods waits for the lists that decisions need
@@ -208,7 +212,7 @@ class Loop(threading.Thread):
         kept, version = self.kind.kept, ""
         with self._watcher.locked_by(self):
             kept.begin()
-        for page in pages(self._watcher.client, path, self.kind.query):
+        for page in pages(self._watcher.client, path, self.kind.query, PAGE_OBJECTS):
             version = str(page["metadata"].get("resourceVersion") or "")
             if not version:
                 raise Fault("the answer is not a list")
@@ -221,6 +225,7 @@ class Loop(threading.Thread):
             kept.end(time.time())
             self.state.listed = self.state.settled = True
         self._watcher.note()
+        self._watcher.next_tidying = 0.0  # give back what the pages needed
         return version
 
     def _absent(self) -> None:

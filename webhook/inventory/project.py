@@ -192,7 +192,7 @@ def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | 
         return None
     if len(gpus) == 1:  # the cache is bounded, because the tenant chooses the name and the amount
         gpus = _same(gpus)
-    return PodFacts(node_name if gpus else "", gpus, exposed)
+    return PodFacts(intern(node_name) if gpus else "", gpus, exposed)
 
 
 def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:

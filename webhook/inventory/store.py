@@ -44,12 +44,13 @@ class Kept(Generic[F]):
     def __init__(self) -> None:
         self.facts: dict[str, F] = {}
         self.version = 0  # grows whenever a fact changes
-        self._listed: set[str] | None = None
+        # Of a list that is being read: the known objects that it has not contained so far. Their
+        # keys are those of `facts`: the keys of the list would be scattered over its memory.
+        self._unlisted: set[str] = set()
 
     def put(self, key: str, fact: F | None, now: float) -> None:
         """Add or change an object. Without a fact, nothing of the object is kept."""
-        if self._listed is not None and fact is not None:
-            self._listed.add(key)
+        self._unlisted.discard(key)
         before = self.facts.get(key)
         if fact == before:
             return
@@ -69,13 +70,13 @@ class Kept(Generic[F]):
 
         If a list breaks off, the objects that it did contain stay.
         """
-        self._listed = set()
+        self._unlisted = set(self.facts)
 
     def end(self, now: float) -> None:
         """End of the list: remove every object that it did not contain."""
-        listed, self._listed = self._listed, None
-        if listed is not None and len(listed) < len(self.facts):
-            for key in [each for each in self.facts if each not in listed]:
+        unlisted, self._unlisted = self._unlisted, set()
+        if unlisted:
+            for key in [each for each in self.facts if each in unlisted]:
                 self.drop(key, now)
 
     def _changed(self, key: str, before: F | None, after: F | None, now: float) -> None:

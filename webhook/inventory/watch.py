@@ -32,7 +32,7 @@ GATHER_SECONDS = 0.05  # after an event: often several belong together
 PUBLISH_SECONDS = 1.0
 # In a large cluster whose nodes change all the time, publishing takes a fifth of a core.
 PUBLISH_SHARE = 5.0
-GARBAGE_SECONDS = 60.0
+TIDY_SECONDS = 60.0
 MOST_EXPOSED = 20  # namespaces that the status names
 _THEN = f"after {STALE_SECONDS:.0f} s without data about nodes, no pod is denied for capacity"
 _AWAY = f"the API server does not answer correctly: {{parts}}; the watcher tries again, and {_THEN}"
@@ -65,6 +65,7 @@ class Watcher:
         self._published = 0
         self._next_publish = 0.0
         self._next_second = 0.0
+        self.next_tidying = 0.0
         self._loops: list[Loop] = []
         self.extra: dict[str, Any] = {}  # more members of the status
         self._audit_of = audit_of
@@ -117,11 +118,20 @@ class Watcher:
         if all(state.settled or state.faults for state in needed):
             self.decided.set()
 
-    def run(self, every_second: Callable[[], None] = lambda: None) -> None:
-        """Run until `stopped` is set."""
+    def run(
+        self,
+        every_second: Callable[[], None] = lambda: None,
+        tidy: Callable[[], object] = gc.collect,
+    ) -> None:
+        """Run until `stopped` is set; `tidy` collects cycles after lists, and once a minute."""
         # Raw objects have no cycles: searching all facts for some after each page is useless.
         gc.disable()
-        next_collection = time.monotonic() + GARBAGE_SECONDS
+        try:
+            self._run(every_second, tidy)
+        finally:
+            gc.enable()
+
+    def _run(self, every_second: Callable[[], None], tidy: Callable[[], object]) -> None:
         self._start()
         while not self._rest():
             now = time.monotonic()
@@ -132,9 +142,9 @@ class Watcher:
                 every_second()
             self._write_status()
             self._say()
-            if now >= next_collection:
-                next_collection = now + GARBAGE_SECONDS
-                gc.collect()
+            if now >= self.next_tidying:
+                self.next_tidying = now + TIDY_SECONDS
+                tidy()
 
     def _rest(self) -> bool:
         """Wait for a tick, or less after an event that can be published; True at the end."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from webhook.capacity import daemons
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context, Facts, Stage
+from webhook.kube.pod import as_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +31,18 @@ if TYPE_CHECKING:
 NAME = "daemonset-template"
 CODE = "GPU110"
 FACTS = Facts(Stage.REPAIR)
+_MAKER = "DaemonSet"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if cx.written is not None:
         yield from _of_template(cx.written, pod, cx)
         return
-    kind, name = pod.controller() if cx.stuck else ("", "")
-    if kind == "DaemonSet":
+    owners = as_items(pod.metadata.get("ownerReferences")) if cx.stuck else ()
+    if not any(each.get("kind") == _MAKER for _, each in owners):  # the usual case
+        return
+    kind, name = pod.controller()
+    if kind == _MAKER:
         message = (
             f"the DaemonSet {name} makes such a pod on every node, and without these GPUs it stays "
             "Pending there: migrate the DaemonSet's template"

@@ -32,7 +32,7 @@ from webhook.core.text_patterns import (
     Pattern,
     find,
 )
-from webhook.evaluation.workloads import templates_of
+from webhook.evaluation.workloads import is_built_in, templates_of
 from webhook.kube.pod import SECTIONS, Container, Pod, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.kube.walk import walk
@@ -103,6 +103,8 @@ def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
     if name in cx.settings.legacy_resources:
         if len(at) > 1 and at[-2] in SECTIONS and new not in value_at(obj, at.parent):
             message = f"{name} is asked for outside of a known pod template: write {new}"
+            if obj.get("kind") and not is_built_in(obj):
+                message += f", or list {obj['kind']} in workloads.kinds if it has pod templates"
             yield Finding(CODE, at, message, (Rename(at, new),), safety=Safety.UNSAFE)
         else:
             message = (

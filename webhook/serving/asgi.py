@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission.decide import MUTATE, PATHS, Early
-from webhook.admission.endpoint import LARGEST_BODY, Answer, Endpoint, refusal
+from webhook.admission.endpoint import JSON, LARGEST_BODY, Answer, Endpoint, refusal
 from webhook.admission.review import HEAD_BYTES, NEVER_LIGHT, is_heavy
 from webhook.serving.backlog import Backlog, namespace_of
 from webhook.serving.bodies import Bodies, Crowded
@@ -63,6 +63,9 @@ class Head(NamedTuple):
     length: int | None
     content_type: str
     content_encoding: str
+
+
+_OF_JSON = Head(None, JSON, "")
 
 
 class Reply(NamedTuple):
@@ -133,15 +136,14 @@ class AdmissionApp:
         if reply.lingers:
             await _linger(receive)
 
-    def answer_at_once(self, request: Any, body: bytes, began: float) -> Reply | None:
+    def answer_at_once(self, path: str, query: bytes, body: bytes, began: float) -> Reply | None:
         """The answer to a review that the server has read completely; None for a normal call."""
-        if request.method != "POST" or request.path not in self._direct or is_heavy(body):
+        if path not in self._direct or is_heavy(body):
             return None
-        if monotonic() > began + seconds_of(request.query.encode("latin-1")):
+        if monotonic() > began + seconds_of(query):
             return None
-        head = _head(request.headers_bytes)
         try:
-            answer = self._post(request.path, head, body, moment_of(began))(may_wait=True)
+            answer = self._post(path, _OF_JSON, body, moment_of(began))(may_wait=True)
         except Early:
             return None
         return _reply(answer) if answer.status < _BAD else None

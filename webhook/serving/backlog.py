@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +40,16 @@ class _Job:
     urgent: bool
     size: int
     work: Callable[[], Answer]
-    done: asyncio.Future[Answer | None]
+    end: float  # nobody waits for it any longer
+    done: Future[Answer | None]
+
+    def run(self) -> None:
+        if not self.done.set_running_or_notify_cancel():
+            return
+        try:
+            self.done.set_result(self.work() if monotonic() < self.end else None)
+        except Exception as error:  # noqa: BLE001 - the sender gets it
+            self.done.set_exception(error)
 
 
 class Backlog:
@@ -49,6 +60,7 @@ class Backlog:
         self._bytes = 0
         self._waiting = 0
         self._is_busy = False
+        self._lock = Lock()  # of all these
         self._thread = ThreadPoolExecutor(1, "heavy-reviews")
 
     async def run(
@@ -59,16 +71,23 @@ class Backlog:
         In one lane urgent work is first: a limit must be checked, a repair can be skipped. Then the
         shortest: so a normal pod does not wait for all large ones of its namespace.
         """
-        job = _Job(lane, urgent, size, work, asyncio.get_running_loop().create_future())
-        self._add(job)
-        self._next()
+        job = _Job(lane, urgent, size, work, monotonic() + seconds, Future())
+        with self._lock:
+            self._add(job)
+            first = None if self._is_busy else self._take()
+        if first is not None:
+            self._thread.submit(self._work, first)
         try:
             async with asyncio.timeout(seconds):
-                return await job.done
+                return await asyncio.wrap_future(job.done)
         except TimeoutError:
-            return None
+            # The loop has rounds of half a second with hundreds of connections, and may learn of
+            # the end of the work after the end of the time.
+            was_done = job.done.done() and not job.done.cancelled()
+            return job.done.result() if was_done else None
         finally:
-            self._remove(job)
+            with self._lock:
+                self._remove(job)
 
     def _add(self, job: _Job) -> None:
         self._lanes.setdefault(job.lane, deque()).append(job)
@@ -90,28 +109,25 @@ class Backlog:
         if not lane:
             del self._lanes[job.lane]
 
-    def _next(self) -> None:
-        """Start the next job if the thread is free; its lane then waits for its next turn."""
-        if self._is_busy or not self._lanes:
-            return
+    def _take(self) -> _Job | None:
+        """The next job, if there is one; its lane then waits for its next turn."""
+        self._is_busy = bool(self._lanes)
+        if not self._lanes:
+            return None
         lane = next(iter(self._lanes))
         jobs = self._lanes[lane]
         job = min(jobs, key=lambda each: (not each.urgent, each.size))
         self._remove(job)
         if lane in self._lanes:
             self._lanes[lane] = self._lanes.pop(lane)
-        self._is_busy = True
-        ran = asyncio.get_running_loop().run_in_executor(self._thread, job.work)
-        ran.add_done_callback(lambda ran: self._finish(job, ran))
+        return job
 
-    def _finish(self, job: _Job, ran: asyncio.Future[Answer]) -> None:
-        self._is_busy = False
-        if not job.done.done():
-            if (error := ran.exception()) is not None:
-                job.done.set_exception(error)
-            else:
-                job.done.set_result(ran.result())
-        self._next()
+    def _work(self, job: _Job | None) -> None:
+        """In the thread: this job and all that wait, without a round of the event loop between."""
+        while job is not None:
+            job.run()
+            with self._lock:
+                job = self._take()
 
 
 def _bytes_of(jobs: deque[_Job]) -> int:

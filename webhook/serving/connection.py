@@ -7,7 +7,9 @@ that blocks other clients, but each such socket uses a file descriptor.
 
 from __future__ import annotations
 
+import re
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import uvloop
@@ -15,6 +17,7 @@ from gunicorn.asgi.parser import UnsupportedTransferCoding
 from gunicorn.asgi.protocol import ASGIProtocol
 
 from webhook.admission.review import NEVER_LIGHT
+from webhook.serving import BACKLOG
 from webhook.serving.asgi import BEGAN, DIRECT, REQUEST, STRANGER
 
 if TYPE_CHECKING:
@@ -25,13 +28,24 @@ if TYPE_CHECKING:
 FIRST_SECONDS = 10  # from the handshake to the first byte of the first request
 HANDSHAKE_SECONDS = 10  # the API server's own limit
 HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
+# For the rest of a call, which Go writes 4 KiB after the head; then it counts as a slow one.
+GATHER_SECONDS = 0.1
 WRITE_SECONDS = 10  # for a client to continue reading, after its answers have filled the buffers
 CLOSE_SECONDS = 2  # for the TLS close of the other side
 # An unused connection is closed after it while draining. A call that is sent at the same moment
 # fails; a connection that is used more often learns of the end from the answer to a call.
 IDLE_SECONDS = 4.0
-AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones wait for their turn
 NOT_IMPLEMENTED = 501
+# The head of a call as Go's net/http writes it for an API server. With these fields alone it says
+# nothing else about connection and body, and gunicorn's parser, a loop over all bytes, would read
+# the same. gunicorn limits lines, too.
+HEAD = re.compile(
+    rb"POST (/[a-z/]{1,40})(?:\?([!-~]{0,4000}))? HTTP/1\.1\r\nHost: [!-~]{1,4000}\r\n"
+    rb"User-Agent: [ -~]{1,4000}\r\nContent-Length: ([0-9]{1,6})\r\nAccept: [ -~]{1,4000}\r\n"
+    rb"(?:Authorization: [ -~]{1,4000}\r\n)?Content-Type: application/json\r\n"
+    rb"(?:Traceparent: [ -~]{1,4000}\r\n)?Accept-Encoding: gzip\r\n\r\n"
+)
+_CALL = SimpleNamespace(version=(1, 1))  # of the request, all that gunicorn's answer depends on
 
 
 class Protocol(ASGIProtocol):  # type: ignore[misc]
@@ -40,7 +54,6 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
     transport: Any  # the base class has no types
     _task: Any
     _callback_parser: Any
-    _request_ready: Any
     _current_request: Any
     _body_receiver: Any
 
@@ -49,7 +62,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         self.idle_since = time.monotonic()
         self._head_began = 0.0  # when the head of the last request began
         self._began = 0.0  # when it was complete
-        self._is_held_back = False
+        self._part = b""  # of a call whose rest is on its way
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
@@ -73,13 +86,20 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         self.transport = self.writer = self._flow_control = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse, and answer if the review is complete; an unfinished head has a time limit."""
-        super().data_received(data)
-        if self._is_held_back:
-            self._is_held_back = False
-            if not self._closed and self._answer_at_once():
+        """Answer a whole call at once, or parse; an unfinished head has a time limit."""
+        if self._current_request is None and (self._part or self.is_idle):
+            data = self._part + data
+            if self._take(data):
                 return
-            self._request_ready.set()
+            self._part = b""
+            self._stop_head_timer()
+        super().data_received(data)
+        self._time_the_head()
+
+    def _parse_part(self) -> None:
+        """The rest of a call did not come soon."""
+        data, self._part, self._head_timer = self._part, b"", None
+        super().data_received(data)
         self._time_the_head()
 
     def _time_the_head(self) -> None:
@@ -142,15 +162,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
     def _on_headers_complete(self) -> bool:
         self._stop_head_timer()
         self._began = time.monotonic()
-        if not self._awaiting_request or self._request_ready.is_set():
-            done = bool(super()._on_headers_complete())
-        else:
-            ready, self._request_ready = self._request_ready, None
-            try:  # without waking the connection's task, which may not be needed
-                done = bool(super()._on_headers_complete())
-            finally:
-                self._request_ready = ready
-                self._is_held_back = True
+        done = bool(super()._on_headers_complete())
         if self._current_request.chunked:
             self._refuse_codings()
         return done
@@ -161,43 +173,43 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
             if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
                 raise UnsupportedTransferCoding(value.decode("latin-1")[:60])
 
-    def _answer_at_once(self) -> bool:
-        """Answer a review that arrived in one piece; False if the connection's task must do it.
+    def _take(self, data: bytes) -> bool:
+        """Answer a call, or wait for its rest; False if the connection's task must do it.
 
-        Calls of an API server arrive so. Two tasks and a dozen closures for each request are half
-        of gunicorn's time, and this needs no waiting.
+        The task waits for a body as long as it takes. But calls of an API server arrive in one
+        piece or two, and then parser, two tasks and a dozen closures for each request, which take
+        as long as half of a decision, are not needed.
         """
-        request, receiver = self._current_request, self._body_receiver
+        head = HEAD.match(data)
         if (
-            not receiver._complete  # noqa: SLF001
-            or receiver.buffered > AT_ONCE
-            or request.should_close()
+            head is None
+            or self._closed
             or self.worker.leaving
             or self._why_not
             or self._write_timer is not None
         ):
             return False
-        body = b"".join(receiver._chunks)  # noqa: SLF001
-        reply = self.worker.asgi.answer_at_once(request, body, self._began)
+        missing = head.end() + int(head[3]) - len(data)
+        if missing > 0 and int(head[3]) <= NEVER_LIGHT:
+            self._part = data
+            if self._head_timer is None:
+                self._head_began = time.monotonic()
+                self._head_timer = self.worker.loop.call_later(GATHER_SECONDS, self._parse_part)
+            return True
+        return not missing and self._answer_at_once(head, data[head.end() :])
+
+    def _answer_at_once(self, head: re.Match[bytes], body: bytes) -> bool:
+        self._began = time.monotonic()
+        path, query = head[1].decode(), head[2] or b""
+        reply = self.worker.asgi.answer_at_once(path, query, body, self._began)
         if reply is None:
             return False
-        self._send_response_start(reply.status, reply.headers, request)
+        self._part = b""
+        self._stop_head_timer()
+        self._send_response_start(reply.status, reply.headers, _CALL)
         self._send_body(reply.body)
-        self._next_request()
-        return True
-
-    def _next_request(self) -> None:
-        """Prepare for the next request; if it is there already, the task takes it."""
-        waiting = self._callback_parser.remaining()
-        self._callback_parser.reset()
-        self._current_request = self._body_receiver = None
         self._arm_keepalive_timer()
-        if waiting:
-            self._feed_callback_parser(waiting)
-            if self._is_held_back:
-                self._is_held_back = False
-                self._request_ready.set()
-            self._time_the_head()
+        return True
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
@@ -242,7 +254,12 @@ class Loop(uvloop.Loop):
     async def create_server(  # type: ignore[override]  # called by gunicorn only
         self, _: object, *args: Any, **options: Any
     ) -> asyncio.AbstractServer:
-        """As in the base class, except for the protocol and the limits."""
+        """As in the base class, except for the protocol and the limits.
+
+        libuv 1.52 accepts one connection in each round of the loop. That protects those who are
+        served from a flood of handshakes; the others wait in the backlog, 100 in the base class.
+        """
+        options["backlog"] = BACKLOG
         if options.get("ssl") is not None:
             options["ssl_handshake_timeout"] = HANDSHAKE_SECONDS
             options["ssl_shutdown_timeout"] = CLOSE_SECONDS

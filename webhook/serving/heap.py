@@ -9,6 +9,9 @@ import gc
 # leaves holes between the remaining pieces: with hundreds of connections, hundreds of MiB. A
 # mapping of its own leaves none, but takes 75 us for each call. See mallopt(3), M_MMAP_THRESHOLD.
 _MMAP_THRESHOLD = -3
+# glibc gives each thread a heap of its own, and each keeps what a page of a list once needed. Our
+# threads take turns (the GIL), so one heap is as fast.
+_ARENA_MAX = -8
 _APART, _TOGETHER = 128 * 1024, 4 * 1024 * 1024
 _LIBC = ctypes.CDLL(None)
 
@@ -24,6 +27,12 @@ class Heap:
         if apart != self._is_apart and hasattr(_LIBC, "mallopt"):
             self._is_apart = apart
             _LIBC.mallopt(_MMAP_THRESHOLD, _APART if apart else _TOGETHER)
+
+    def share(self) -> None:
+        """One heap for all threads, large blocks apart; called before the first thread starts."""
+        if hasattr(_LIBC, "mallopt"):
+            _LIBC.mallopt(_ARENA_MAX, 1)
+        self.keep_large_blocks_apart(apart=True)
 
     @staticmethod
     def trim() -> None:

@@ -27,14 +27,12 @@ GATHER_SECONDS = 0.02  # lines within this time are written at once: one wake-up
 
 # Control characters, and characters that would break or reorder a line.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
-# The same in JSON, which escapes some of them; a few harmless characters are odd, too.
-_ODD = re.compile(rb"[^ -~]|\\")
 _PLAIN = {str, int, float, bool, type(None)}
 
 
 def printable(text: str) -> str:
     """The text as one line that is safe to show."""
-    return _UNPRINTABLE.sub(" ", text)
+    return text if text.isprintable() else _UNPRINTABLE.sub(" ", text)
 
 
 class Log:
@@ -122,7 +120,7 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
     if all(map(_is_plain, fields.values())):
         with contextlib.suppress(TypeError):  # half of a surrogate pair
             text = orjson.dumps(record | fields)
-            if len(text) < LONGEST_LINE and not _ODD.search(text):  # the usual case
+            if len(text) < LONGEST_LINE and not _is_odd(text):  # the usual case
                 return text + b"\n"
     text = orjson.dumps(record | {key: _safe(value) for key, value in fields.items()})
     for most in _CUTS:
@@ -131,6 +129,11 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
         short = {key: _safe(value, most) for key, value in fields.items()}
         text = orjson.dumps(record | short | {"message": _safe(fields.get("message", ""), MESSAGE)})
     return text + b"\n"
+
+
+def _is_odd(text: bytes) -> bool:
+    """Whether this JSON may hold something unprintable. In ASCII all but DEL is escaped."""
+    return not text.isascii() or b"\\" in text or b"\x7f" in text
 
 
 def _is_plain(value: object) -> bool:

@@ -47,7 +47,9 @@ class Form:
         `text_of` returns what an action writes at a column.
         """
         self._chosen, self._text_of = chosen, text_of
-        return "".join(self._parts(0, len(self.template.text), self.template.blocks))
+        found: list[str] = []
+        self._fill(0, len(self.template.text), self.template.blocks, found)
+        return "".join(found)
 
     @property
     def _written(self) -> Iterator[Action]:
@@ -75,22 +77,22 @@ class Form:
             found[one.end] = part
         return found
 
-    def _parts(self, start: int, end: int, blocks: list[Block]) -> Iterator[str]:
+    def _fill(self, start: int, end: int, blocks: list[Block], found: list[str]) -> None:
         inside = {each.start: each for each in blocks}
-        yield self._between.get(start, "")
+        found.append(self._between.get(start, ""))
         for action in self.template.actions_in(start, end):
             if action.start < start:
                 continue
             if block := inside.get(action.start):
                 arm, times = self._chosen_arm(block)
                 for _ in range(times):
-                    yield from self._parts(arm.start, arm.end, arm.inner)
+                    self._fill(arm.start, arm.end, arm.inner, found)
                 start = block.end
             else:
                 if action.kind is Kind.WRITES:
-                    yield self._text_of(self._raw(action), action.start)
+                    found.append(self._text_of(self._raw(action), action.start))
                 start = action.end
-            yield self._between.get(start, "")
+            found.append(self._between.get(start, ""))
 
     def _chosen_arm(self, block: Block) -> tuple[Arm, int]:
         for arm in block.arms:

@@ -1,7 +1,8 @@
 """Files in; the charts they belong to out, and the files of a chart that its renderings leave out.
 
-Helm renders the default values, and each other file of values over them. What stands in a branch
-that no rendering takes is found by marks: a copy of the chart has one behind each name of a GPU.
+Helm renders the default values, and each other file of values over them; of a few files also each
+over each other one. What stands in a branch that no rendering takes is found by marks: a copy of
+the chart has one behind each name of a GPU.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import shutil
 import tempfile
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,7 @@ _SCHEMA = ".schema.json"
 _SOURCE = re.compile(r"^# Source: [^/\n]+/(.+)$", re.MULTILINE)
 _COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 _NOT_COPIED = shutil.ignore_patterns(".git", "node_modules")
+_MOST_IN_PAIRS = 3  # files of values: six more renderings
 _VERSIONS = codes(Trait.VERSION)  # which an API server refuses where they are rendered
 
 
@@ -71,11 +74,17 @@ def _role(parts: tuple[str, ...]) -> str:
     return "values" if is_values and not is_inner else ""
 
 
-def words(folder: str, minor: int, values: str = "") -> list[str]:
-    """The command that renders a chart, with a file of values over its own."""
+def given(chart: Chart) -> list[tuple[str, ...]]:
+    """The files of values of each rendering; the later ones are over the earlier ones."""
+    pairs = permutations(chart.values, 2) if len(chart.values) <= _MOST_IN_PAIRS else ()
+    return [(), *((each,) for each in chart.values), *pairs]
+
+
+def words(folder: str, minor: int, values: Iterable[str] = ()) -> list[str]:
+    """The command that renders a chart, with files of values over its own."""
     version = f"--kube-version=1.{minor}.0"
     made = ["helm", "template", "release", folder, version, "--include-crds"]
-    return [*made, f"--values={values}"] if values else made
+    return [*made, *(f"--values={each}" for each in values)]
 
 
 def hidden(

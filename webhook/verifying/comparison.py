@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,14 +17,18 @@ from webhook.kube.api_versions import workload_successor
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import as_map
 from webhook.reports.printing import as_yaml
+from webhook.verifying.anew import common, marked, unmarked
+from webhook.verifying.generated_names import generated, without_hashes
 from webhook.verifying.normal_form import normal_form
 from webhook.verifying.opted_out import OptOuts
+from webhook.verifying.sides import rendered_again
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from webhook.files.results import Plan
+    from webhook.verifying.generated_names import Names
     from webhook.verifying.sides import Found, Side, Unread
     from webhook.verifying.through import Meant
 
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     Key = tuple[str, str, str]
 
 _MOST = 8  # places that a sentence names
+_TICK = 1  # seconds, after which also a rendering of the time in seconds is another one
 _FIRST = Place(1, 1, 1, 1)
 
 
@@ -64,13 +70,23 @@ class Compared:
 
 def compare(old: Side, new: Side, plan: Plan, store: Store | None = None) -> list[Compared]:
     """The result for each object, and for each file that has none, in the order of the files."""
-    found = [_both(*pair, plan, store) for pair in _pairs(old.found, new.found, plan)]
+    found = _objects(old, new, plan, store)
+    is_rendered = any(each.made_by for each in (*old.found, *new.found))
+    if is_rendered and any(each.result is Result.DIFFERENT for each in found):
+        time.sleep(_TICK)
+        found = _objects(rendered_again(old), rendered_again(new), plan, store)
     found += _unread(old.unread, new.unread, plan)
     return sorted(found, key=lambda each: (each.path, each.place.line, each.name))
 
 
+def _objects(old: Side, new: Side, plan: Plan, store: Store | None) -> list[Compared]:
+    names = generated(old.found), generated(new.found)
+    pairs = _pairs(old.found, new.found, plan, names)
+    return [_both(*pair, plan, names, store) for pair in pairs]
+
+
 def _pairs(
-    old: Iterable[Found], new: Iterable[Found], plan: Plan
+    old: Iterable[Found], new: Iterable[Found], plan: Plan, names: tuple[Names, Names]
 ) -> Iterator[tuple[_Old | None, Found | None]]:
     """Old and new objects of the same kind, namespace and name.
 
@@ -78,15 +94,17 @@ def _pairs(
     """
     old = [*old]
     opt_outs = OptOuts.of(old)
-    olds = [_Old(each, opt_outs.through(each, plan)) for each in old]
+    olds = [_old(each, opt_outs, plan) for each in old]
     news = [*new]
     for is_far in (False, True):
         waiting: dict[tuple[Key, str], deque[Found]] = defaultdict(deque)
         for each in news:
-            waiting[_same(each.object, plan), "" if is_far else each.below].append(each)
+            obj = without_hashes(_known(each.object, each.again), each.beside, names[1])
+            waiting[_same(obj, plan), "" if is_far else each.below].append(each)
         rest = []
         for one in olds:
-            there = waiting[_same(one.meant.object, plan), "" if is_far else one.found.below]
+            obj = without_hashes(_known(one.meant.object, one.again), one.found.beside, names[0])
+            there = waiting[_same(obj, plan), "" if is_far else one.found.below]
             if there:
                 yield one, there.popleft()
             else:
@@ -99,6 +117,20 @@ def _pairs(
 class _Old(NamedTuple):
     found: Found
     meant: Meant
+    again: Raw | None
+
+
+def _old(found: Found, opt_outs: OptOuts, plan: Plan) -> _Old:
+    """What the webhook makes of an old object, and of a second rendering of it."""
+    meant, again = opt_outs.through(found, plan), found.again
+    if again is not None:
+        again = opt_outs.through(replace(found, object=again), plan).object
+    return _Old(found, meant, again)
+
+
+def _known(obj: Raw, again: Raw | None) -> Raw:
+    """What is known of an object: what a second rendering makes anew is not."""
+    return obj if again is None else common(obj, again)
 
 
 def _key(obj: Raw, plan: Plan) -> Key:
@@ -116,7 +148,13 @@ def _same(obj: Raw, plan: Plan) -> Key:
     return kind.lower(), namespace, name
 
 
-def _both(old: _Old | None, new: Found | None, plan: Plan, store: Store | None) -> Compared:
+def _both(
+    old: _Old | None,
+    new: Found | None,
+    plan: Plan,
+    names: tuple[Names, Names],
+    store: Store | None,
+) -> Compared:
     """The result for a pair; one of the two may be missing."""
     if old is None or new is None:
         (shown,) = (each for each in (old and old.found, new) if each)
@@ -131,12 +169,15 @@ def _both(old: _Old | None, new: Found | None, plan: Plan, store: Store | None) 
         old.found.path,
         said=tuple(old.meant.said),
     )
-    if old.meant.why_not:
-        return replace(made, result=Result.NOT_PROVABLE, why=old.meant.why_not)
+    if why_not := old.meant.why_not or _twice(old.found, new, plan):
+        return replace(made, result=Result.NOT_PROVABLE, why=why_not)
     try:
         wanted, got = (
-            normal_form(each if store is None else store(each), plan.settings)
-            for each in (old.meant.object, new.object)
+            without_hashes(_stored(obj, again, plan, store), each.beside, known)
+            for obj, again, each, known in (
+                (old.meant.object, old.again, old.found, names[0]),
+                (new.object, new.again, new, names[1]),
+            )
         )
     except NotTaken as why:
         return replace(made, result=Result.NOT_PROVABLE, why=f"the API server refuses it: {why}")
@@ -145,10 +186,33 @@ def _both(old: _Old | None, new: Found | None, plan: Plan, store: Store | None) 
         name = ".".join(old.meant.data[0])
         unknown = f"{name} has a legacy name, and what other programs make of it is not known"
         return replace(made, result=Result.NOT_PROVABLE, why=unknown)
+    if anew := [*marked(wanted), *marked(got)]:
+        another = f"each rendering makes another value of {_named(at for at, _ in anew)}"
+        if not places and all(is_free for _, is_free in anew):
+            return replace(made, why=f"{another}, which is not judged")
+        if not [*_differing(*unmarked(wanted, got), ())]:
+            return replace(made, result=Result.NOT_PROVABLE, why=another)
     if not places:
         return made
-    why_different = _sentence(places, old.meant)
+    only_ours = [each for each in places if _adds_gpu_tolerations(each, wanted, got, plan)]
+    why_different = _sentence(places, old.meant, only_ours)
     return replace(made, result=Result.DIFFERENT, why=why_different, diff=_diff(wanted, got))
+
+
+def _stored(obj: Raw, again: Raw | None, plan: Plan, store: Store | None) -> Raw:
+    """The normal form of what an API server stores, with marks where a second rendering differs."""
+    if store is not None:
+        obj, again = store(obj), None if again is None else store(again)
+    return normal_form(_known(obj, again), plan.settings)
+
+
+def _twice(old: Found, new: Found, plan: Plan) -> str:
+    """What occurs twice, unless every reader reads the same of both, with nothing to repair."""
+    words = search_words.words(plan.settings)
+    if old.text == new.text and not any(word in old.text.encode() for word in words):
+        return ""
+    twice = old.twice or new.twice
+    return twice and f"{twice} occurs twice, and readers differ in which one counts: delete one"
 
 
 def _is_in(place: tuple[str, ...], others: Iterable[tuple[str, ...]]) -> bool:
@@ -174,15 +238,47 @@ def _differing(one: Any, other: Any, at: tuple[str, ...]) -> Iterator[tuple[str,
         yield at
 
 
-def _sentence(places: list[tuple[str, ...]], meant: Meant) -> str:
+def _named(places: Iterable[tuple[str, ...]]) -> str:
+    """Some places, and the number of the others."""
+    parts = [".".join(each) for each in dict.fromkeys(places)]
+    return _listed(parts[:_MOST], len(parts))
+
+
+def _listed(parts: list[str], of: int) -> str:
+    more = f" and {of - _MOST} more" if of > _MOST else ""
+    return f"{', '.join(parts)}{more}"
+
+
+def _adds_gpu_tolerations(place: tuple[str, ...], wanted: Raw, got: Raw, plan: Plan) -> bool:
+    """Whether NEW only has tolerations of GPU nodes here in addition."""
+    before, after = (_values(each, place) for each in (wanted, got))
+    added = [each for each in after if each not in before]
+    is_more = len(after) == len(before) + len(added) > len(before)
+    keys = (as_map(each).get("key") for each in added)
+    return (
+        is_more
+        and place[-1:] == ("tolerations",)
+        and all(plan.settings.is_gpu(str(k)) for k in keys)
+    )
+
+
+def _values(obj: Any, place: tuple[str, ...]) -> list[Any]:
+    """The list at this place; empty if there is none, or if the place is in a list."""
+    for name in place:
+        obj = as_map(obj).get(name)
+    return obj if isinstance(obj, list) else []
+
+
+def _sentence(places: list[tuple[str, ...]], meant: Meant, only_ours: list[tuple[str, ...]]) -> str:
     """What differs, with the rules that would have changed it in the old object."""
     parts = []
     for place in places[:_MOST]:
         codes = meant.codes_at(place)
         by = f"by {', '.join(codes)}" if codes else "by no rule"
+        if place in only_ours:
+            by = "by no rule: the webhook adds this only to pods that request GPUs"
         parts.append(f"{'.'.join(place) or 'the whole object'} (changed {by})")
-    more = f" and {len(places) - _MOST} more" if len(places) > _MOST else ""
-    return f"{', '.join(parts)}{more}"
+    return _listed(parts, len(places))
 
 
 def _diff(wanted: Raw, got: Raw) -> str:

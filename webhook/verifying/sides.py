@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,24 +24,25 @@ from webhook.files.search import Lot
 from webhook.files.source import STREAM, Source, is_read
 from webhook.formats import kustomization, kustomize
 from webhook.formats.fences import fences
-from webhook.projects.building import Builder
 from webhook.verifying import charts
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     Raw = dict[str, Any]
 
 _SECONDS = 120  # for one run of another program
 _FIRST = Place(1, 1, 1, 1)
+_PAIR = 2
 _MANIFESTS = ("yaml", "json")
 _OTHERS = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
 }
 _HIDDEN = "no rendering shows all of it: add a file of values to the chart with which helm does"
+_NOT_BUILT = "it is a kustomization, and neither kustomize nor kubectl is installed to build it"
 _OF_BLOCKS = "it has a code block that is no whole object"
 
 
@@ -49,6 +51,8 @@ class Found:
     """An object, and where it is: the file of this side, as it is named and below the argument.
 
     `beside` is what it has in common with the objects that are applied with it: a folder, a build.
+    `twice` is the first name that occurs twice in a map of its document, whose text is then known.
+    `made_by` is the command that renders it, `again` what a second run makes.
     """
 
     object: Raw
@@ -56,6 +60,10 @@ class Found:
     below: str
     place: Place = _FIRST
     beside: str = ""
+    twice: str = ""
+    text: str = ""
+    made_by: tuple[str, ...] = ()
+    again: Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,19 @@ def of_text(path: str, raw: bytes) -> Side:
     side = Side()
     _Reader(side, Asked(base=path)).content(path, raw)
     return side
+
+
+def rendered_again(side: Side) -> Side:
+    """The side, with what a second run of helm makes of each object of a chart."""
+    commands = dict.fromkeys(each.made_by for each in side.found if each.made_by)
+    made = {each: deque(_objects_in(_run([*each])[0])) for each in commands}
+    found = [
+        replace(each, again=made[each.made_by].popleft() if made[each.made_by] else {})
+        if each.made_by
+        else each
+        for each in side.found
+    ]
+    return replace(side, found=found)
 
 
 @dataclass(slots=True)
@@ -180,8 +201,9 @@ class _Reader:
             for at, obj in objects(document.data):
                 if isinstance(obj.get("kind"), str):
                     place = source.first_line(source.place(*document.place(at)))
+                    beside = Path(below).parent.as_posix()
                     self.side.found.append(
-                        Found(obj, shown, below, place, Path(below).parent.as_posix())
+                        Found(obj, shown, below, place, beside, *_twice(document))
                     )
                 else:
                     self._not_read(
@@ -190,73 +212,77 @@ class _Reader:
 
     def _blocks(self, source: Source) -> None:
         """The code blocks of a document that are objects. Prose is applied to no cluster."""
-        rest, path = [], source.path
+        left, path = [], source.path
         shown, below = self._shown(path), self._below(path)
         self.side.texts[shown] = source.text
         for block in fences(source.text):
             text = source.text[block.start : block.end]
             stream = documents.read(text)
-            made = [obj for each in stream.documents for _, obj in objects(each.data)]
-            if stream.unread or not all(isinstance(obj.get("kind"), str) for obj in made or [{}]):
-                rest.append(f"```{block.language}\n{text}\n```\n")
+            made = [*_read(stream)]
+            kinds = [obj.get("kind") for obj, _ in made] or [None]
+            if stream.unread or not all(isinstance(kind, str) for kind in kinds):
+                left.append(f"```{block.language}\n{text}\n```\n")
                 continue
             place = source.place(block.start, block.start)
             beside = Path(below).parent.as_posix()
-            self.side.found += [Found(obj, shown, below, place, beside) for obj in made]
-        left = "".join(rest).encode(errors="surrogatepass")
-        self._not_read(path, _OF_BLOCKS, left, may_be_applied=False)
+            self.side.found += [
+                Found(obj, shown, below, place, beside, *twice) for obj, twice in made
+            ]
+        content = "".join(left).encode(errors="surrogatepass")
+        self._not_read(path, _OF_BLOCKS, content, may_be_applied=False)
 
     def chart(self, chart: charts.Chart) -> None:
-        """What `helm template` prints for the default values, and with each file of values."""
+        """What `helm template` prints for the default values, and with other files of values."""
         if shutil.which("helm") is None:
             self._not_read(chart.folder, "it is a chart, and helm is not installed to render it")
             return
         minor = self.asked.minor
-        printed = [
-            self._output(each or chart.folder, charts.words(chart.folder, minor, each))
-            for each in ("", *chart.values)
-        ]
+        printed: dict[tuple[str, ...], str] = {}
+        failed: dict[tuple[str, ...], str] = {}
+        for values in charts.given(chart):
+            words = charts.words(chart.folder, minor, values)
+            text, why = _run(words)
+            if why:
+                failed[values] = why
+                continue
+            printed[values] = text
+            names = values or (chart.folder,)
+            self._printed(text, words, names[-1], "+".join(map(self._below, names)))
 
         def render(copy: charts.Chart) -> str:
-            every = ("", *copy.values)
-            return "".join(_run(charts.words(copy.folder, minor, each))[0] for each in every)
+            every = (charts.words(copy.folder, minor, each) for each in charts.given(copy))
+            return "".join(_run(each)[0] for each in every)
 
-        if printed[0] is not None:
-            texts = [each or "" for each in printed]
-            for file in charts.hidden(chart, texts, self.asked.settings, render):
+        for values, why in failed.items():
+            # Values that lack what another file has are used only with that file.
+            if len(values) < _PAIR and not any({*each} > {*values} for each in printed):
+                self._not_read("".join(values) or chart.folder, why)
+        if printed:
+            for file in charts.hidden(chart, printed.values(), self.asked.settings, render):
                 self._not_read(file, _HIDDEN, Path(file).read_bytes())
 
     def kustomization(self, folder: str) -> None:
-        """What kustomize or kubectl builds; without them, what our own building is sure about."""
+        """What kustomize or kubectl builds."""
         for words in (["kustomize", "build", folder], ["kubectl", "kustomize", folder]):
             if shutil.which(words[0]) is not None:
-                self._output(folder, words)
+                text, why = _run(words)
+                if why:
+                    self._not_read(folder, why)
+                self._printed(text, words, folder, self._below(folder))
                 return
-        build = Builder(reading.text_of).folder(folder)
-        unsure = [*build.unknown, *(each.why for each in build.loose.values())]
-        unsure += [each.unsure for each in build.made if each.unsure]
-        if unsure:
-            why = f"it is a kustomization, neither kustomize nor kubectl is installed: {unsure[0]}"
-            self._not_read(folder, why)
-            return
-        self._add((each.data for each in build.made if each.data), folder)
+        self._not_read(folder, _NOT_BUILT)
 
-    def _add(self, made: Iterable[Raw], path: str) -> None:
-        """Objects that are built or rendered together."""
-        shown, below = self._shown(path), self._below(path)
-        self.side.found += [Found(each, shown, below, beside=f"{below}/") for each in made]
-
-    def _output(self, path: str, words: list[str]) -> str | None:
-        """Add the objects that a program prints, and return the text; None if it fails."""
-        text, why = _run(words)
-        if why:
-            self._not_read(path, why)
-            return None
+    def _printed(self, text: str, words: list[str], path: str, below: str) -> None:
+        """Add the objects that a program printed."""
         stream = documents.read(text)
         for each in stream.unread:
             self._not_read(path, f"{words[0]} printed what is not YAML: {each.reason}")
-        self._add((obj for each in stream.documents for _, obj in objects(each.data)), path)
-        return text
+        by = tuple(words) if words[0] == "helm" else ()
+        shown = self._shown(path)
+        self.side.found += [
+            Found(obj, shown, below, _FIRST, f"{below}/", *twice, made_by=by)
+            for obj, twice in _read(stream)
+        ]
 
     def _not_read(
         self, path: str, why: str, content: bytes | None = None, *, may_be_applied: bool = True
@@ -287,6 +313,24 @@ def _run(words: list[str]) -> tuple[str, str]:
     others = [line for line in reversed(said) if any(map(str.isalnum, line))]  # and not `>`
     why = next(iter((*errors, *others)), f"exit code {done.returncode}")
     return "", f"{words[0]} failed: {why}"
+
+
+def _read(stream: documents.Stream) -> Iterator[tuple[Raw, tuple[str, str]]]:
+    """The objects, each with what occurs twice in its document."""
+    for document in stream.documents:
+        for _, obj in objects(document.data):
+            yield obj, _twice(document)
+
+
+def _objects_in(text: str) -> list[Raw]:
+    return [obj for obj, _ in _read(documents.read(text))]
+
+
+def _twice(document: documents.Document) -> tuple[str, str]:
+    """The first name that occurs twice in a map, and the text; nothing if there is none."""
+    if not document.duplicates:
+        return "", ""
+    return document.duplicates[0].at.dotted, document.text[document.start : document.end]
 
 
 def _is_patch(source: Source) -> bool:

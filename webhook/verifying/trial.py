@@ -136,6 +136,7 @@ class _Trial:
     new: Form
     plan: Plan
     _tried: set[tuple[str, str]] = field(default_factory=set)
+    _places: dict[tuple[str, int], _Place] = field(default_factory=dict)
 
     def why(self) -> str:
         """The first stand-ins with which the edits are wrong, in words."""
@@ -166,7 +167,7 @@ class _Trial:
     def is_wrong(self, outputs: Outputs, chosen: Mapping[Condition, int]) -> bool:
         """Whether the webhook makes other objects of the edited text, if it is filled in so."""
         before, after = (
-            form.filled(chosen, _writer(form.template.text, outputs))
+            form.filled(chosen, self._writer(form.template.text, outputs))
             for form in (self.old, self.new)
         )
         if before == after or (before, after) in self._tried:
@@ -174,6 +175,19 @@ class _Trial:
         self._tried.add((before, after))
         wanted = self._made(before)
         return wanted is not None and wanted != self._made(after)
+
+    def _writer(self, text: str, outputs: Outputs) -> Callable[[str, int], str]:
+        """What the actions of a text write."""
+        places = self._places
+
+        def written(raw: str, start: int) -> str:
+            place = places.get((text, start))
+            if place is None:
+                action = actions.Action(start, start + len(raw), actions.Kind.WRITES)
+                place = places[text, start] = _Place.of(text, action)
+            return place.write(outputs[raw])
+
+        return written
 
     def _made(self, text: str) -> list[Any] | None:
         """What the webhook makes of the objects in this text; None if they are not valid."""
@@ -222,23 +236,32 @@ def _choices(conditions: list[Condition], draw: random.Random) -> Iterator[dict[
         yield {each: draw.choice((0, 1)) for each in conditions}
 
 
-def _writer(text: str, outputs: Outputs) -> Callable[[str, int], str]:
-    """What the actions of a text write, with the quotes and the indent that they say."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How an action writes at its place: with the quotes and the indent that it says."""
 
-    def written(raw: str, start: int) -> str:
-        said = outputs[raw]
-        if _COMMENT.search(text, style.line_start(text, start), start):
-            return said.split("\n", 1)[0]  # more lines would be no comment
-        if _QUOTED.search(raw):
-            said = json.dumps(said)
-        action = actions.Action(start, start + len(raw), actions.Kind.WRITES)
+    is_comment: bool
+    is_quoted: bool
+    first: str  # before the first line
+    next: str  # between lines
+
+    @classmethod
+    def of(cls, text: str, action: actions.Action) -> _Place:
+        raw = text[action.start : action.end]
+        is_comment = bool(_COMMENT.search(text, style.line_start(text, action.start), action.start))
+        is_quoted = bool(_QUOTED.search(raw))
         indent = said_indent(text, action)
         if indent is None:
-            return said.replace("\n", "\n" + " " * style.column(text, start))
-        lines = "\n".join(" " * indent + each for each in said.split("\n"))
-        return f"\n{lines}" if _ON_NEW_LINE.search(raw) else lines
+            return cls(is_comment, is_quoted, "", "\n" + " " * style.column(text, action.start))
+        first = "\n" if _ON_NEW_LINE.search(raw) else ""
+        return cls(is_comment, is_quoted, first + " " * indent, "\n" + " " * indent)
 
-    return written
+    def write(self, said: str) -> str:
+        if self.is_comment:
+            return said.split("\n", 1)[0]  # more lines would be no comment
+        if self.is_quoted:
+            said = json.dumps(said)
+        return self.first + said.replace("\n", self.next)
 
 
 def _read(text: str) -> list[Any] | None:

@@ -84,7 +84,7 @@ def without_lines(document: Document, entry: Entry, start: int) -> Iterator[Repl
     """The lines of a value are removed, from the end of the line above; comments of them stay."""
     text = document.text
     for line, sign in comments(text, entry):
-        above = line - (2 if text[:line].endswith("\r\n") else 1)
+        above = line - (2 if text.endswith("\r\n", 0, line) else 1)
         yield Replacement(start, above, "")
         start = line_end(text, sign)
     yield Replacement(start, entry.value.end, "")
@@ -138,7 +138,7 @@ def parted(document: Document, gone: list[Replacement], kept: Container[int]) ->
         if each.start in kept or not each.start or each.end < len(text):
             continue
         if not text.endswith("\n") and _text_above(document, each.start) is None:
-            start = each.start - (2 if text[: each.start].endswith("\r\n") else 1)
+            start = each.start - (2 if text.endswith("\r\n", 0, each.start) else 1)
             after[position] = Replacement(start, each.end, "")
     return after
 

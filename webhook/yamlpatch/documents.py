@@ -23,7 +23,7 @@ from webhook.yamlpatch.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 MOST_VALUES = 1_000_000  # a few lines of aliases can stand for more than any memory holds
 _MERGE = "<<"
 _MARKER = re.compile(r"^(?:---(?=[ \t\r\n]|\Z)|\.\.\.(?=[ \t\r\n]|\Z)[^\n]*\n?)", re.MULTILINE)
-_BEFORE = re.compile(r"(?:%[^\n]*\n|[ \t]*(?:#[^\n]*)?\n)*")  # directives and comments
+_BEFORE = re.compile(r"(?:%[^\n]*\n|[ \t\r]*(?:#[^\n]*)?\n)*")  # directives and comments
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +112,47 @@ class Stream:
     unread: tuple[Unread, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Part(Stream):
+    """The documents between two `---`, usually one; of JSON, those of the whole text."""
+
+    start: int = 0
+    end: int = 0
+    json: bool = False
+
+    def again(self, text: str) -> Stream:
+        """The documents of a new text for this part."""
+        return _joined(parts(text, json=True) if self.json else _parts_of_yaml(text))
+
+
 def read(text: str, *, json: bool = False) -> Stream:
     """The documents of a text. Unreadable parts are reported, and the rest is read."""
+    return _joined(parts(text, json=json))
+
+
+def _joined(found: Iterable[Stream]) -> Stream:
+    found = list(found)
+    return Stream(
+        tuple(each for part in found for each in part.documents),
+        tuple(each for part in found for each in part.unread),
+    )
+
+
+def parts(text: str, *, json: bool = False) -> Iterator[Part]:
+    """The same one by one: the nodes of a document need many times the memory of its text."""
     if text.lstrip()[:1] in {"{", "["}:
         try:
-            return _collect(text, json_tree.read(text), json=True)
+            trees = json_tree.read(text)
         except json_tree.NotJsonError as error:
             if json:
-                return Stream((), (Unread(0, len(text), str(error), error.at),))
-    try:
-        return _collect(text, yaml_tree.read(text))
-    except yaml_tree.NotYamlError:
-        return _part_by_part(text)
+                whole = Unread(0, len(text), str(error), error.at)
+                return iter([Part((), (whole,), 0, len(text), json=True)])
+        else:
+            return iter([_collect(text, trees, 0, len(text), json=True)])
+    return _parts_of_yaml(text)
 
 
-def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
+def _collect(text: str, trees: Any, begin: int, behind: int, *, json: bool = False) -> Part:
     documents, unread = [], []
     for tree in trees:
         root = tree if json else tree.root
@@ -147,39 +173,33 @@ def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
             unread.append(Unread(start, end, str(error), error.at))
         else:
             documents.append(document)
-    return Stream(tuple(documents), tuple(unread))
+    return Part(tuple(documents), tuple(unread), begin, behind, json)
 
 
-def _part_by_part(text: str) -> Stream:
+def _parts_of_yaml(text: str) -> Iterator[Part]:
     """Documents between `---`, as kubectl splits a file: a faulty one does not affect others.
 
-    The markers cannot be in a scalar. Each part is read with blank lines instead of the text before
-    it.
+    The markers cannot be in a scalar.
     """
-    documents: list[Document] = []
-    unread: list[Unread] = []
-    for start, end in _parts(text):
+    for start, end in places_of_parts(text):
         try:
-            trees = yaml_tree.read(text[start:end])
+            yield _collect(text, yaml_tree.read(text, start, end), start, end)
         except yaml_tree.NotYamlError as error:
-            unread.append(Unread(start, end, str(error), start + error.at))
-            continue
-        for tree in trees:
-            _move(tree.root, start)
-        moved = [yaml_tree.Tree(t.start + start, t.end + start, t.root) for t in trees]
-        stream = _collect(text, moved)
-        documents += stream.documents
-        unread += stream.unread
-    return Stream(tuple(documents), tuple(unread))
+            yield Part((), (Unread(start, end, str(error), error.at),), start, end)
 
 
-def _parts(text: str) -> Iterator[tuple[int, int]]:
+def places_of_parts(text: str) -> Iterator[tuple[int, int]]:
+    """The begin and the end of each part of a text."""
     start = 0
     for found in _MARKER.finditer(text):
+        is_empty = _BEFORE.fullmatch(text, start, found.start()) is not None
         if found[0] == "---":
-            if _BEFORE.fullmatch(text, start, found.start()) is None:
-                yield start, found.start()
-                start = found.start()
+            if not is_empty:
+                begins = _with_directives(text, start, found.start())
+                yield start, begins
+                start = begins
+        elif is_empty and start:
+            start = found.end()  # a second `...`
         else:
             yield start, found.end()
             start = found.end()
@@ -187,16 +207,16 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _move(root: Node | None, by: int) -> None:
-    if root is None:
-        return
-    for node in nodes_in(root):
-        node.outer += by
-        node.start += by
-        node.end += by
-        if isinstance(node, List):
-            for item in node.items:
-                item.start += by
+def _with_directives(text: str, start: int, marker: int) -> int:
+    """The begin of the directives of a `---`: libyaml needs no `...` before them."""
+    begins = here = marker
+    while here > start and text[here - 1] == "\n":
+        here = max(text.rfind("\n", start, here - 1) + 1, start)
+        if text[here] == "%":
+            begins = here
+        elif _BEFORE.fullmatch(text, here, text.find("\n", here) + 1) is None:
+            break
+    return begins
 
 
 def _is_merge(member: Member) -> bool:

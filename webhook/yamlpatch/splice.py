@@ -180,7 +180,7 @@ def _has_colon(document: Document, node: Node) -> bool:
     before = node.start
     while before and document.text[before - 1].isspace():
         before -= 1
-    return document.text[:before].endswith(":")
+    return document.text.endswith(":", 0, before)
 
 
 def _head_end(document: Document, entry: Entry, node: Node) -> int:

@@ -46,24 +46,24 @@ class Tree:
     root: Node | None
 
 
-def read(text: str) -> list[Tree]:
-    """The documents of the text; NotYamlError if it is not YAML."""
-    shown = text
+def read(text: str, start: int, end: int) -> list[Tree]:
+    """The documents of this part of the text; NotYamlError if it is not YAML."""
+    shown = text[start:end]
     for _ in range(_MOST_TABS):
         try:
-            return list(_Composer(text, shown).documents())
+            return list(_Composer(text, shown, start).documents())
         except yaml.MarkedYAMLError as error:
             at = error.problem_mark.index if error.problem_mark is not None else 0
             without = _without_tabs(shown, at)
             if without is None:
                 why = ", ".join(filter(None, (error.context, error.problem)))
-                raise NotYamlError(at, f"is not YAML: {why}") from error
+                raise NotYamlError(start + at, f"is not YAML: {why}") from error
             shown = without
         except yaml.reader.ReaderError as error:
-            at = len(text.encode()[: error.position].decode(errors="ignore"))
+            at = len(shown.encode()[: error.position].decode(errors="ignore"))
             why = f"a control character, {chr(error.character)!r}"
-            raise NotYamlError(at, f"is not YAML: {why}") from error
-    raise NotYamlError(0, "is not YAML: tabs before its lines")
+            raise NotYamlError(start + at, f"is not YAML: {why}") from error
+    raise NotYamlError(start, "is not YAML: tabs before its lines")
 
 
 def _without_tabs(text: str, at: int) -> str | None:
@@ -79,33 +79,36 @@ def _without_tabs(text: str, at: int) -> str | None:
 
 @dataclass
 class _Composer:
-    """Turns events into nodes, with a stack of open ones."""
+    """Turns events into nodes, with a stack of open ones.
+
+    `shown` is what is read: the part of the text that begins at `base`.
+    """
 
     text: str
     shown: str
+    base: int
     open_: list[tuple[Collection, list[Node]]] = field(default_factory=list)
     anchors: dict[str, Node] = field(default_factory=dict)
 
     def documents(self) -> Iterator[Tree]:
-        loader = _LOADER(self.shown)
-        start, root = 0, None
+        loader, base = _LOADER(self.shown), self.base
+        start, root = base, None
         for _ in range(_MOST_EVENTS):
-            if not loader.check_event():
-                return
             event: Any = loader.get_event()
-            begin, end = event.start_mark.index, event.end_mark.index
-            match event:
-                case yaml.DocumentStartEvent():
-                    start, root = begin, None
-                    self.anchors = {}
-                case yaml.DocumentEndEvent():
-                    yield Tree(start, end, root)
-                case yaml.NodeEvent():
-                    node = self._begin(event, begin, end)
-                    root = node if root is None else root
-                case yaml.CollectionEndEvent():
-                    self._end(end)
-        raise NotYamlError(0, "is too large to be a manifest")
+            if event is None:
+                return
+            begin, end = base + event.start_mark.index, base + event.end_mark.index
+            if isinstance(event, yaml.NodeEvent):  # the most frequent ones come first
+                node = self._begin(event, begin, end)
+                root = node if root is None else root
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._end(end)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                start, root = begin, None
+                self.anchors = {}
+            elif isinstance(event, yaml.DocumentEndEvent):
+                yield Tree(start, end, root)
+        raise NotYamlError(self.base, "is too large to be a manifest")
 
     def _begin(self, event: Any, outer: int, end: int) -> Node:
         node = self._node(event, outer, end)
