@@ -11,6 +11,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
+from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -46,8 +47,19 @@ class Running:
 
     def __init__(self, watcher: Watcher, folder: Path, log_file: Path) -> None:
         self.watcher = watcher
+        self._new_settings: Queue[Settings] = Queue()
         self.reader = Snapshot(folder)
         self._log_file = log_file
+
+    def use(self, settings: Settings) -> None:
+        """Give the watcher other settings in its own thread, as its command does."""
+        self._new_settings.put(settings)
+        until(lambda: not self._new_settings.unfinished_tasks, "the watcher uses them")
+
+    def every_second(self) -> None:
+        while not self._new_settings.empty():
+            self.watcher.use(self._new_settings.get())
+            self._new_settings.task_done()
 
     def nodes(self) -> set[str]:
         return set(self.watcher.store.nodes.facts)
@@ -73,10 +85,11 @@ def watching(api: ApiServer, folder: Path, audit: Audit | None = None) -> Iterat
     log = Log(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     (folder / "snapshot").mkdir(exist_ok=True)
     watcher = Watcher(client, SETTINGS, folder / "snapshot", log, lambda _: audit)
-    thread = threading.Thread(target=watcher.run)
+    running = Running(watcher, folder / "snapshot", log_file)
+    thread = threading.Thread(target=watcher.run, args=(running.every_second,))
     thread.start()
     try:
-        yield Running(watcher, folder / "snapshot", log_file)
+        yield running
     finally:
         watcher.stopped.set()
         thread.join(5)
@@ -435,7 +448,7 @@ def test_other_settings_list_everything_anew_and_keep_what_is_published_till_the
         until(lambda: running.reader.status().as_of, "a status that knows how old it is")
         api.say("/api/v1/nodes", 503)
         settings = replace(SETTINGS, gpu_resources=("example.com/*",))
-        running.watcher.use(settings)
+        running.use(settings)
         until(lambda: running.state("nodes").faults >= 1, "a fault")
         as_of = running.reader.status().as_of
         time.sleep(1.5)
@@ -489,7 +502,7 @@ def test_it_says_until_when_all_events_are_in_the_snapshot(
         until(lambda: received(running) > time.time() - 1, "it claims again")
         other = replace(SETTINGS, gpu_resources=("example.com/*",))
         api.say(path, 503)
-        running.watcher.use(other)
+        running.use(other)
         until(lambda: running.reader.status().settings == basis(other), "the new settings")
         assert received(running) == 0, "nothing is listed with them"
 
