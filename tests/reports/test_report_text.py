@@ -11,7 +11,7 @@ from tests.reports import report_samples
 from tests.reports.report_strategies import FEW
 from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.cli import report_console
-from webhook.files.results import FileResult, Report
+from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.excerpt import Lines
 from webhook.reports.text import Style, diff_segments, marked, segments, text, wide
 from webhook.reports.visible import relative_uri, sentence, storable, visible
@@ -139,6 +139,23 @@ def test_a_cure_is_the_lines_as_they_will_be(
 ) -> None:
     replaced = Lines("a\nb\nc\nd\n").replaced([Replacement(*each) for each in replacements])
     assert [(each.number, each.removed, each.added) for each in replaced] == expected
+
+
+def test_a_change_that_fixes_several_findings_is_shown_once() -> None:
+    def found(line: int, *fix: Replacement) -> Located:
+        return Located("GPU109", "it goes", Status.FIXABLE, Place(line, 1, line, 2), fix=fix)
+
+    both, other = Replacement(2, 6, ""), Replacement(8, 9, "E")
+    located = (found(2, both), found(3, both), found(5, other), found(5, other))
+    result = FileResult("a.yaml", text="a\nb\nc\nd\ne\n", located=located)
+    notes = [line for line in text(Report((result,))).splitlines() if "=" in line or "- b" in line]
+    assert notes == [
+        "  = can be fixed:",
+        "2 - b",
+        "  = can be fixed by the change shown at line 2",
+        "  = can be fixed:",
+        "  = can be fixed:",
+    ]
 
 
 def _printed(report: Report, *, terminal: bool) -> str:

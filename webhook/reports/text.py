@@ -17,6 +17,7 @@ from webhook.reports.visible import sentence, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from webhook.yamlpatch.places import Replacement
 
 _TAB = "    "
 
@@ -98,13 +99,15 @@ def findings(
     for result in results:
         lines = Lines(result.text)
         path = visible(result.path)
+        changes: dict[tuple[Replacement, ...], int] = {}
         if result.error:
             yield from (Segment(f"{path}:", Style.PLACE), Segment(" "))
             yield from (Segment(f"error: {sentence(result.error)}", Style.ERROR), _END)
             yield from () if brief else (_END,)
         for located in result.located:
             yield from _head(path, located)
-            yield from () if brief else _body(located, lines, wide=wide)
+            first = changes.setdefault(located.fix, located.place.line) if located.fix else 0
+            yield from () if brief else _body(located, lines, first, wide=wide)
         for skipped in result.skipped:
             yield from _skipped(path, skipped, lines, brief=brief)
 
@@ -166,14 +169,17 @@ def _head(path: str, located: Located) -> Iterator[Segment]:
     yield from (Segment(f" {sentence(located.message)}"), _END)
 
 
-def _body(located: Located, lines: Lines, *, wide: bool) -> Iterator[Segment]:
+def _body(located: Located, lines: Lines, first: int, *, wide: bool) -> Iterator[Segment]:
+    """The lines of a finding, and its change where it is the `first` one that needs this change."""
     style = STYLES[located.status]
     at = located.place
-    replaced = list(lines.replaced(located.fix))
+    is_known = first not in {0, at.line}
+    replaced = [] if is_known else list(lines.replaced(located.fix))
     width = len(str(max([at.line, *(fix.number + len(fix.added) for fix in replaced)])))
     for excerpt in lines.around(at):
         yield from marked(excerpt, width, style)
-    yield from _note(WORDS[located.status] + (":" if replaced else ""), width)
+    change = f" by the change shown at line {first}" if is_known else ":" if replaced else ""
+    yield from _note(WORDS[located.status] + change, width)
     for fix in replaced:
         yield from _fix(fix, width)
     if wide and located.object:
