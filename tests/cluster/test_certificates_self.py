@@ -95,9 +95,7 @@ class Calls:
 
 
 def test_from_nothing_to_a_repaired_pod(cluster: ControlPlane, replicas: Replicas) -> None:
-    started = time.monotonic()
     until(lambda: is_repaired(cluster), "a repaired pod", 40)
-    assert time.monotonic() - started < 40
     until(lambda: all(replicas.bundles()), "all bundles", 10)
     until(lambda: both_answer(cluster), "the answers of both", 20)
     for each in replicas.each:
@@ -160,10 +158,8 @@ def test_an_emptied_bundle_is_filled_within_ten_seconds(
             text = yaml.safe_dump_all(replicas.configurations)
             cluster.kubectl("delete", "-f", "-", stdin=text)
             replicas.apply()
-        emptied = time.monotonic()
         assert not any(replicas.bundles())
         until(lambda: all(replicas.bundles()), "the bundles", 10)
-        assert time.monotonic() - emptied < 10
         until(lambda: is_repaired(cluster), "a repaired pod", 5)
     for each in replicas.each:
         assert each.server.poll() is None
