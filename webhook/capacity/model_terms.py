@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity import models, node_labels, node_selection, whole_gpus
 from webhook.kube import labels
 from webhook.kube.affinity import MOST_EXPRESSIONS, MOST_TERMS
-from webhook.kube.pod import Pod, as_items, as_map
+from webhook.kube.pod import Pod, Raw, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from webhook.capacity.nodesets import NodeSet
     from webhook.capacity.whole_gpus import Part
     from webhook.core.rule import Context
-
-    Raw = dict[str, Any]
 
 
 class Fate(Enum):
@@ -257,11 +255,9 @@ def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen |
     parts, values = whole_gpus.parts(cx.settings, cx.inventory), made.values or ()
     if whole is None or cx.inventory is None or not parts or any(map(whole_gpus.is_part, values)):
         return made
-    table, nodes = cx.inventory.index.label(made.key), 0
-    for value in values:
-        nodes |= table.having(value)
-    offering = cx.inventory.index.at_least(cx.settings.gpu_resource, 1)
-    nodes &= offering
+    index = cx.inventory.index
+    offering = index.at_least(cx.settings.gpu_resource, 1)
+    nodes = index.label(made.key).having_any(values) & offering
     own = nodes & whole.nodes
     found = tuple(p for p in whole_gpus.among(nodes, parts) if p.setting not in whole.parts)
     selects = bool(whole.parts or offering & ~whole.nodes)  # among the nodes with GPUs

@@ -183,9 +183,7 @@ def match(
         return made
     if models.key == models.legacy_label:
         return Match((legacy,), carried=True)
-    table, without = inventory.index.label(models.key), 0
-    for value in made.values:
-        without |= table.having(value) & ~carrying
+    without = inventory.index.label(models.key).having_any(made.values) & ~carrying
     return Match(made.values if lasting or without else (), carried=True)
 
 

@@ -88,28 +88,15 @@ class NodeIndex:
 
         The own name of an existing node never belongs to another node.
         """
-        former, label = self._former(key), self.label(key)
+        former, label = self._former.get(key, NOTHING), self.label(key)
         if key in OWN_NAMES and values and all(label.having(value) for value in values):
             return 0
         found = self.open_labels & ~(label.present | former.present)
-        if values is None:
-            return found | former.present
-        for value in (ANY, *values):
-            found |= former.having(value)
-        return found
-
-    def _former(self, key: str) -> Table:
-        table = self._former_tables.get(key)
-        if table is None:
-            texts = self.former.get(key)
-            if texts is None:
-                return NOTHING
-            table = self._former_tables[key] = Table(texts)
-        return table
+        return found | (former.present if values is None else former.having_any((ANY, *values)))
 
     @cached_property
-    def _former_tables(self) -> dict[str, Table]:
-        return {}
+    def _former(self) -> dict[str, Table]:
+        return {key: Table(texts) for key, texts in self.former.items()}
 
     @cached_property
     def only_hinted(self) -> NodeSet:
@@ -188,10 +175,9 @@ class NodeIndex:
         if position == len(steps):
             return 0
         key = (table, resource, position)
-        found = self._decoded.get(key)
-        if found is None:
-            found = self._decoded[key] = nodesets.decode(steps[position][1])
-        return found
+        if key not in self._decoded:
+            self._decoded[key] = nodesets.decode(steps[position][1])
+        return self._decoded[key]
 
     @cached_property
     def with_gpus(self) -> NodeSet:

@@ -9,12 +9,12 @@ For the same reason an unknown label matches every requirement.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity.nodesets import NodeSet, as_int64
 from webhook.capacity.whole_gpus import excluded_by
 from webhook.kube.labels import is_key, is_value
-from webhook.kube.pod import REQUIRED, Pod, as_items
+from webhook.kube.pod import REQUIRED, Pod, Raw, as_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
     from webhook.core.settings import Capacity
 
-    Raw = dict[str, Any]
 
 _NAME = "metadata.name"  # the only field that a node selector can name
 _HARD = ("NoSchedule", "NoExecute")
@@ -96,9 +95,7 @@ def _expression(index: NodeIndex, key: str, operator: str, values: list[str]) ->
     label = index.label(key)
     match operator:
         case "In" | "NotIn" if values:
-            found = 0
-            for value in values:
-                found |= label.having(value)
+            found = label.having_any(values)
             if operator == "In":
                 return found | index.may_be(key, values)
             return index.everything & ~found | index.may_be(key)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from collections.abc import Set as AbstractSet
 
 NodeSet = int
 
@@ -105,8 +104,8 @@ class Table:
             self._present = self._sum(self._texts)
         return self._present
 
-    def having_any(self, values: AbstractSet[str]) -> NodeSet:
-        """The nodes with one of these values; loops over the smaller of the two sets of values."""
+    def having_any(self, values: Iterable[str]) -> NodeSet:
+        """The nodes with one of these values."""
         return self._sum(self._texts.keys() & values)
 
     def _sum(self, values: Iterable[str]) -> NodeSet:

@@ -8,7 +8,7 @@ docs/gpu-feature-discovery, GKE: GPU time-sharing, multi-instance GPUs).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity.nodesets import NodeSet, as_int64
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from webhook.capacity.nodes import Inventory
     from webhook.core.settings import Settings
+    from webhook.kube.pod import Raw
 
-    Raw = dict[str, Any]
 
 _ANY_VALUE = ("Exists", "Gt", "Lt")
 _PRODUCT = "nvidia.com/gpu.product"
@@ -117,11 +117,8 @@ def _parts(settings: Settings, inventory: Inventory) -> Iterable[Part]:
     for setting, key, means in _MARKS:
         table = index.label(key)
         values = tuple(sorted(filter(means, table))) if not allowed[setting] else ()
-        nodes = 0
-        for value in values:
-            nodes |= table.having(value)
-        if nodes & offering:
-            yield Part(setting, key, values[:_FEW], nodes & offering)
+        if nodes := table.having_any(values) & offering:
+            yield Part(setting, key, values[:_FEW], nodes)
 
 
 def among(nodes: NodeSet, found: Iterable[Part]) -> tuple[Part, ...]:

@@ -12,7 +12,7 @@ import math
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -28,7 +28,7 @@ from webhook.files.results import FileResult, Located, Plan, Report, Status
 from webhook.files.search_words import words
 from webhook.inventory.project import seconds_of
 from webhook.kube.labels import is_dns_label
-from webhook.kube.pod import as_map, is_finished
+from webhook.kube.pod import Raw, as_map, is_finished
 from webhook.rules import is_legacy, legacy_resource
 from webhook.yamlpatch.places import Place
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from webhook.cli.progress import Progress
     from webhook.cluster.objects import Reference, Served
 
-    Raw = dict[str, Any]
 
 _AS_IT_IS = (
     "in the live object only, not in what was applied; if an apply leaves it there, use "

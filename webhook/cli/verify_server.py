@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.cluster import client
 from webhook.cluster.rehearsal import Rehearsal
@@ -10,9 +10,8 @@ from webhook.verifying.comparison import NotTaken
 
 if TYPE_CHECKING:
     from webhook.core.settings import Settings
+    from webhook.kube.pod import Raw
     from webhook.verifying.comparison import Store
-
-    Raw = dict[str, Any]
 
 
 def store(kubeconfig: str | None, context: str | None, settings: Settings) -> Store:

@@ -15,7 +15,7 @@ from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.errors import EditError
 from webhook.kube.managed_fields import has_annotation
-from webhook.kube.pod import as_map
+from webhook.kube.pod import annotations_of
 from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def annotate(
         return []
     left = {code for action, code in actions if action == "would repair"}
     text = ",".join(sorted(codes | ({*earlier(obj), *stored} - left)))
-    there = _annotations(obj)
+    there = annotations_of(obj)
     if annotation_bytes({**there, REPAIRED: text}) > MOST_ANNOTATION_BYTES:
         return []
     metadata = obj.get("metadata")
@@ -81,7 +81,7 @@ def withdraw(obj: dict[str, Any]) -> list[Operation]:
 
 def codes_of(obj: Mapping[str, Any]) -> tuple[str, ...]:
     """The codes on the object, from any writer."""
-    return codes_in(_annotations(obj).get(REPAIRED))
+    return codes_in(annotations_of(obj).get(REPAIRED))
 
 
 def is_noted(obj: Mapping[str, Any]) -> bool:
@@ -101,7 +101,3 @@ def earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
 def was_sent(obj: Mapping[str, Any]) -> bool:
     """Whether a client sent the annotation, according to managedFields."""
     return has_annotation(obj, REPAIRED)
-
-
-def _annotations(obj: Mapping[str, Any]) -> dict[str, Any]:
-    return as_map(as_map(obj.get("metadata")).get("annotations"))

@@ -42,7 +42,7 @@ from webhook.evaluation.update_fields import (
     without_mounted,
 )
 from webhook.evaluation.workloads import is_suspended
-from webhook.kube.pod import Pod, as_map
+from webhook.kube.pod import Pod, Raw, as_map
 from webhook.kube.pointer import Path, value_at
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.evaluation.evaluate import Asking
 
-    Raw = dict[str, Any]
     Result = tuple[Verdict, dict[Key, Change] | None]
 
 _TODAY = dict(BETA_NODE_LABELS)

@@ -20,7 +20,7 @@ from webhook.evaluation.field_values import is_said
 from webhook.evaluation.pod_fields import TOLERATIONS, Key, PodFields, apply, changes, restore
 from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import placement, unit_of, unwritten
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, Raw
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from webhook.core.settings import Settings
     from webhook.evaluation.evaluate import Asking
-
-    Raw = dict[str, Any]
 
 
 def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Verdict:

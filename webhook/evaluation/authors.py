@@ -17,14 +17,13 @@ from webhook.evaluation.pod_fields import LISTS, Key, PodFields
 from webhook.evaluation.record import ANNOTATION as RECORD
 from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, is_custom, merged
-from webhook.kube.pod import KINDS, REQUIRED, as_map
+from webhook.kube.pod import KINDS, REQUIRED, Raw, annotations_of, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.kube.pointer import Path
 
-    Raw = dict[str, Any]
 
 _WHOLE = (REQUIRED, "nodeSelector")  # what has one owner as a whole in the kinds of Kubernetes
 _SELECTOR: Key = ("spec", "nodeSelector")
@@ -54,7 +53,7 @@ class Authors:
 
     @cached_property
     def _annotations(self) -> Raw:
-        return as_map(as_map(self._obj.get("metadata")).get("annotations"))
+        return annotations_of(self._obj)
 
     @cached_property
     def _manifest(self) -> Raw:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.evaluation.pod_fields import Key
     from webhook.evaluation.update_fields import Update
+    from webhook.kube.pod import Raw
     from webhook.kube.pointer import Path
-
-    Raw = dict[str, Any]
 
 
 def left_empty(update: Update, sent: Iterable[Key], obj: Raw) -> list[Edit]:

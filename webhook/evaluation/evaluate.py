@@ -17,7 +17,7 @@ from webhook.core.modes import Mode, is_opted_out
 from webhook.core.rule import Context, ObjectRule, Rule
 from webhook.evaluation.engine import run, run_on_object
 from webhook.evaluation.workloads import around, templates_of
-from webhook.kube.pod import Pod, as_map
+from webhook.kube.pod import Pod, Raw, as_map, labels_of
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from webhook.evaluation.engine import Hear
 
-    Raw = dict[str, Any]
     # Takes a code and a place in the document; returns why the edits are not made, or an empty
     # text.
     Held = Callable[[str, Path], str]
@@ -130,7 +129,7 @@ def has_label(pod: Raw) -> bool:
 
     The author of a pod cannot opt out of policy and guard rules.
     """
-    return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
+    return is_opted_out(labels_of(pod))
 
 
 def nothing_is_over() -> str:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.draft import Draft, copied
 from webhook.core.edits import Append, Edit, Remove, Set
 from webhook.core.errors import EditError
-from webhook.kube.pod import KINDS, as_items, as_map
+from webhook.kube.pod import KINDS, Raw, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    Raw = dict[str, Any]
 
 Key = tuple[str, ...]  # as a path, with names instead of positions
 Change = tuple[Any, Any]  # before and after; None means missing

@@ -15,7 +15,7 @@ from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, is_of_settings
 from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import has_annotation, is_custom
-from webhook.kube.pod import as_map
+from webhook.kube.pod import annotations_of, as_map
 from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read(metadata: Mapping[str, Any]) -> Record:
 
 def is_on(obj: Mapping[str, Any]) -> bool:
     """Whether the object has a record, of whatever."""
-    return ANNOTATION in as_map(as_map(obj.get("metadata")).get("annotations"))
+    return ANNOTATION in annotations_of(obj)
 
 
 def has_words(metadata: Mapping[str, Any]) -> bool:
@@ -75,7 +75,7 @@ def written(record: Record, obj: Mapping[str, Any]) -> str:
 
     Empty if there is nothing to record, or no room among its annotations.
     """
-    annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
+    annotations = annotations_of(obj)
     # Other additions without a word need none, if a merge keeps them.
     lost = {TOLERATIONS} if is_custom(obj) else set()
     parts: list[str] = []

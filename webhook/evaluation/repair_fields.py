@@ -19,7 +19,7 @@ from webhook.core.legacy_names import (
 from webhook.core.settings import Placement, Settings
 from webhook.evaluation.stored import is_of_gpus, model_labels
 from webhook.kube.canonical import canonical, parsed
-from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, as_items, as_map
+from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, Raw, as_items, as_map
 from webhook.kube.typed import may_have
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from webhook.evaluation.pod_fields import Change, Key
 
-    Raw = dict[str, Any]
 
 _NODES, _PODS = "nodeAffinity", ("podAffinity", "podAntiAffinity")
 _TERMS = (_NODES, REQUIRED, "nodeSelectorTerms")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Raw, as_items, as_map
 from webhook.kube.pointer import Path
-
-Raw = dict[str, Any]
 
 
 class SamePlaces:

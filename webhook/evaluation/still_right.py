@@ -7,11 +7,11 @@ run where its author excluded them, or where it has lost the nodes that were sel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.capacity import node_selection
 from webhook.capacity.whole_gpus import is_exclusion
-from webhook.kube.pod import Pod, as_items, as_map
+from webhook.kube.pod import Pod, Raw, as_items, as_map
 
 if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context
     from webhook.core.settings import Models, Settings
 
-    Raw = dict[str, Any]
 
 _SELECTING = ("In", "Exists")
 _EXCLUDING = ("NotIn", "DoesNotExist")
@@ -120,12 +119,7 @@ class _Requirement(NamedTuple):
     def nodes(self, models: Models, index: NodeIndex) -> NodeSet:
         """The nodes that it selects, if it selects any."""
         table = index.label(models.legacy_label if self.is_legacy else models.key)
-        if self.operator == "Exists":
-            return table.present
-        found = 0
-        for value in self.values:
-            found |= table.having(value)
-        return found
+        return table.present if self.operator == "Exists" else table.having_any(self.values)
 
 
 class _Terms:

@@ -18,7 +18,7 @@ from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.settings import MODEL_PROFILES, Settings
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import Pod, as_items, as_map
+from webhook.kube.pod import Pod, Raw, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context
     from webhook.evaluation.pod_fields import Key, PodFields
 
-    Raw = dict[str, Any]
     About = Mapping[str, Mapping[str, set[str]]]  # label -> operator -> values
     Requirement = tuple[str, str, frozenset[str]]  # key, operator, values
     Terms = list[tuple[Any, frozenset[Requirement]]]  # each with its weight

@@ -23,7 +23,7 @@ from webhook.evaluation.repair_fields import RepairFields, believed
 from webhook.evaluation.stored import PLACEMENT, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import KINDS, Pod, as_map
+from webhook.kube.pod import KINDS, Pod, Raw, as_map
 from webhook.kube.pointer import Path, value_at
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.evaluation.authors import Authors
 
-    Raw = dict[str, Any]
 
 _ANNOTATED: Key = ("metadata", "annotations", AFFINITY_ANNOTATION)
 TOLERATED: Key = ("metadata", "annotations", TOLERATIONS_ANNOTATION)

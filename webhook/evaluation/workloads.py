@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity.requests import gpu_requests
 from webhook.core.settings import CustomKind, Settings
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import Pod, as_items, as_map, controller_of
+from webhook.kube.pod import Pod, Raw, as_items, as_map, controller_of
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from webhook.core.rule import Context
 
-    Raw = dict[str, Any]
 
 _TEMPLATE = Path(("spec", "template"))
 

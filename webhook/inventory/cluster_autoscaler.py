@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.capacity.node_index import ANY
 from webhook.capacity.nodes import Node, NodeClass
@@ -15,12 +15,11 @@ from webhook.core.settings import Taint
 from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT
 from webhook.inventory.joining import bears_a_sign
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Raw, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    Raw = dict[str, Any]
 
 GKE_POOL = "cloud.google.com/gke-nodepool"
 _ZONE = "topology.kubernetes.io/zone"

@@ -18,21 +18,20 @@ from collections import Counter
 from datetime import UTC, datetime
 from hashlib import blake2b
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.cluster.client import Client, Fault, Refused, address
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.evaluation.workloads import makes_pods
 from webhook.inventory.log_limits import LimitedLog, Outages
 from webhook.inventory.project import seconds_of
-from webhook.kube.pod import as_map, controller_of
+from webhook.kube.pod import Raw, annotations_of, as_map, controller_of
 from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
 
-    Raw = dict[str, Any]
 
 # A new watcher sees pods of any age. The owners of older pods got their Event when these were
 # created.
@@ -82,7 +81,7 @@ class Events:
 
     def look(self, pod: Raw, now: float) -> None:
         """Queue an Event for the owner of this pod if it was repaired recently. Never waits."""
-        note = as_map(as_map(pod.get("metadata")).get("annotations")).get(REPAIRED)
+        note = annotations_of(pod).get(REPAIRED)
         if note is None or not self.settings.messages.events:
             return
         codes = tuple(code for code in codes_in(note) if code != _GUARD)

@@ -8,7 +8,7 @@ settings. Otherwise a node with any GPUs may be added. Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.settings import Taint  # noqa: TC001  # pydantic reads it
@@ -16,12 +16,11 @@ from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT, WITHOUT, Type
 from webhook.inventory.project import taints_of
 from webhook.kube import quantity
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Raw, as_items, as_map, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    Raw = dict[str, Any]
 
 POOL = "karpenter.sh/nodepool"
 _GPU = "nvidia.com/gpu"
@@ -97,7 +96,7 @@ def node_pool(raw: Raw) -> NodePool | None:
             allowed[key] = allowed.get(key, values) & values
     if quantity.parse(as_map(spec.get("limits")).get(_GPU, "1")) == 0:
         return None
-    for key, value in as_map(as_map(template.get("metadata")).get("labels")).items():
+    for key, value in labels_of(template).items():
         allowed[key] = {str(value)}
     allowed[POOL] = {name}
     single = {key: min(values) for key, values in allowed.items() if len(values) == 1}

@@ -19,12 +19,11 @@ from webhook.core.selection import Selection
 from webhook.core.settings import DEVICE_CLASS, Settings, Taint
 from webhook.inventory import node_examples
 from webhook.kube import quantity
-from webhook.kube.pod import Pod, as_items, as_map, is_finished
+from webhook.kube.pod import Pod, Raw, annotations_of, as_items, as_map, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    Raw = dict[str, Any]
     # The causes by which a pod sees GPUs that it did not request.
     Audit = Callable[[Pod], Iterable[str]]
 
@@ -218,7 +217,7 @@ def node_selector_of(raw: Raw) -> dict[str, str]:
 
 
 def _annotation(raw: Raw, name: str) -> str:
-    text = as_map(as_map(raw.get("metadata")).get("annotations")).get(name)
+    text = annotations_of(raw).get(name)
     return text if isinstance(text, str) else ""
 
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.cluster import answers
 from webhook.cluster.client import Refused, address
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Raw, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.cluster.client import Client
 
-    Raw = dict[str, Any]
 
 SECONDS = 15
 MARGIN = 5.0  # the holder stops so long before others may begin

@@ -6,18 +6,17 @@ Each is read whole and written only as it was read: a write that another one cam
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.cluster import answers
 from webhook.cluster.client import Fault, address
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Raw, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.cluster.client import Client
 
-    Raw = dict[str, Any]
 
 SECRET = "gpu-webhook-certificates"  # noqa: S105  # its name
 CONFIGURATIONS = (

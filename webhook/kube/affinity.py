@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from webhook.kube import go_json, labels
 from webhook.kube.canonical import canonical
 from webhook.kube.go_json import Mistake
-from webhook.kube.pod import PREFERRED, REQUIRED
+from webhook.kube.pod import PREFERRED, REQUIRED, Raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    Raw = dict[str, Any]
 
 SECTIONS = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 

@@ -19,7 +19,8 @@ from webhook.kube import quantity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Raw = dict[str, Any]
+    from webhook.kube.pod import Raw
+
     Unknown = Callable[[str, str], None]  # where, member
 
 # The API server answers 500 if a webhook writes a number that does not fit its Go type.

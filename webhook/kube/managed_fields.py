@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Raw, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    Raw = dict[str, Any]
 
 # What `kubectl apply` sent last, unless it is --server-side.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

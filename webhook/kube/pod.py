@@ -6,6 +6,7 @@ rejects it with its own message.
 
 from __future__ import annotations
 
+from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.core.settings import Settings
 
-    Raw = dict[str, Any]
-
+Raw = dict[str, Any]
 About = TypeVarTuple("About")
 Answer = TypeVar("Answer")
 
@@ -46,6 +46,16 @@ def as_items(value: object) -> list[tuple[int, Raw]]:
     if not isinstance(value, list):
         return []
     return [(position, item) for position, item in enumerate(value) if isinstance(item, dict)]
+
+
+def annotations_of(obj: Mapping[str, Any]) -> Raw:
+    """The annotations of an object, or of a pod template."""
+    return as_map(as_map(obj.get("metadata")).get("annotations"))
+
+
+def labels_of(obj: Mapping[str, Any]) -> Raw:
+    """The labels of an object, or of a pod template."""
+    return as_map(as_map(obj.get("metadata")).get("labels"))
 
 
 def controller_of(metadata: Mapping[str, Any]) -> Raw:
@@ -81,7 +91,7 @@ def is_for_windows(spec: Mapping[str, Any]) -> bool:
 
 def is_mirror(pod: Mapping[str, Any]) -> bool:
     """True for a mirror pod: the kubelet runs it as it is in its file."""
-    return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
+    return _MIRROR in annotations_of(pod)
 
 
 def is_for_linux(pod: Mapping[str, Any]) -> bool:
@@ -104,6 +114,10 @@ class Container:
         self.limits = as_map(resources.get("limits"))
         self.requests = as_map(resources.get("requests"))
         self.sections = {"limits": self.limits, "requests": self.requests}
+
+    def amounts(self) -> chain[tuple[str, Any]]:
+        """All amounts by resource name, of the limits and of the requests."""
+        return chain(self.limits.items(), self.requests.items())
 
     def section_at(self, name: str) -> Path:
         return Path((*self.at, "resources", name))
@@ -237,14 +251,12 @@ class Pod:
         )
 
     def _names_gpu_resource(self, settings: Settings) -> bool:
-        for container in self.containers:
-            for section in (container.limits, container.requests):
-                for name, amount in section.items():
-                    if name in settings.legacy_resources:
-                        return True
-                    if settings.is_gpu(name) and quantity.parse(amount) != 0:
-                        return True
-        return False
+        return any(
+            name in settings.legacy_resources
+            or (settings.is_gpu(name) and quantity.parse(amount) != 0)
+            for container in self.containers
+            for name, amount in container.amounts()
+        )
 
     def names_legacy_label(self, label: str) -> bool:
         """Whether the pod, or its affinity annotation, names this label for models."""
@@ -264,12 +276,15 @@ class Pod:
 
     def asks_under_legacy_name(self, settings: Settings) -> bool:
         """True if a container requests GPUs under a name that no node offers: it can never run."""
-        return any(
-            name in settings.legacy_resources and quantity.parse(amount) != 0
-            for container in self.containers
-            for section in (container.limits, container.requests)
-            for name, amount in section.items()
-        )
+        return bool(self.legacy_name(settings))
+
+    def legacy_name(self, settings: Settings) -> str:
+        """The legacy name under which a container requests GPUs; empty if none does."""
+        for container in self.containers:
+            for name, amount in container.amounts():
+                if name in settings.legacy_resources and quantity.parse(amount) != 0:
+                    return name
+        return ""
 
 
 def _gpus(pod: Pod, settings: Settings) -> dict[str, int]:

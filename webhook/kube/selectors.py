@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Raw, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    Raw = dict[str, Any]
 
 
 def selects(selector: Raw, labels: Mapping[str, Any]) -> bool:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.core.settings import Taint
+    from webhook.kube.pod import Raw
 
-    Raw = dict[str, Any]
 
 _FIELDS = ("key", "operator", "value", "effect")
 SHAPE = {**dict.fromkeys(_FIELDS, str), "tolerationSeconds": go_json.INT64}

@@ -30,7 +30,7 @@ a model that nobody knows, unless unsafe edits are wanted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity import node_labels
 from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change, within
@@ -42,7 +42,7 @@ from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import AFFINITY_TEXT
 from webhook.kube import affinity, go_json
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import PREFERRED, REQUIRED, as_map
+from webhook.kube.pod import PREFERRED, REQUIRED, Raw, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 
-    Raw = dict[str, Any]
 
 NAME = "affinity-annotation"
 CODE = "GPU106"

@@ -14,19 +14,18 @@ Safety: safe.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube.api_versions import WORKLOADS, workload_successor
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Raw, as_map, labels_of
 from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Raw = dict[str, Any]
 
 NAME = "changed-default"
 CODE = "GPU122"
@@ -96,6 +95,6 @@ def _changed(version: str, kind: str, obj: Raw, spec: Raw) -> Iterator[str]:
             yield f"failedJobsHistoryLimit: {_ALL} (now 1)"
     if kind == "Job" and spec.get("backoffLimit") is None:
         yield f"backoffLimit: {_ALL} (now 6)"
-    labels = as_map(as_map(spec.get("template")).get("metadata")).get("labels")
-    if version in _TOOK_LABELS and labels and not as_map(obj.get("metadata")).get("labels"):
+    template = as_map(spec.get("template"))
+    if version in _TOOK_LABELS and labels_of(template) and not labels_of(obj):
         yield "the template's labels as metadata.labels (now none)"

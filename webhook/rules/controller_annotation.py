@@ -19,7 +19,7 @@ from webhook.core.edits import Remove
 from webhook.core.findings import Finding
 from webhook.core.rule import Context, Facts, Stage
 from webhook.evaluation.workloads import is_built_in
-from webhook.kube.pod import as_map
+from webhook.kube.pod import annotations_of, as_map
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:  # noqa: ARG00
 
 
 def _dead(holder: Mapping[str, Any], at: Path) -> Iterator[Finding]:
-    annotations = as_map(as_map(holder.get("metadata")).get("annotations"))
+    annotations = annotations_of(holder)
     for key in _FOR_PODS:
         if key in annotations:
             place = at / "metadata" / "annotations" / key

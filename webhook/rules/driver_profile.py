@@ -31,7 +31,7 @@ Safety: safe: the rule adds only what the settings name.
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity import fit
 from webhook.capacity.nodes import Inventory
@@ -42,7 +42,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import VOLUME_PREFIX, clean
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube.labels import is_value
-from webhook.kube.pod import Container, Pod, as_map, controller_of
+from webhook.kube.pod import Container, Pod, Raw, as_map, controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import DriverMount, Drivers
     from webhook.kube.pointer import Path
 
-    Raw = dict[str, Any]
 
 NAME = "driver-profile"
 CODE = "GPU202"

@@ -18,7 +18,7 @@ edits are wanted (`--unsafe`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Safety, Severity
@@ -27,12 +27,11 @@ from webhook.core.text_patterns import INIT_CONTAINERS_TEXT
 from webhook.evaluation.workloads import templates_of
 from webhook.kube import go_json
 from webhook.kube.container_shape import CONTAINER
-from webhook.kube.pod import Pod, as_items
+from webhook.kube.pod import Pod, Raw, as_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Raw = dict[str, Any]
 
 NAME = "init-containers-annotation"
 CODE = "GPU124"

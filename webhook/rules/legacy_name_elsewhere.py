@@ -16,7 +16,7 @@ Safety: unsafe: the effect depends on the program that reads the name.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.edits import Rename
 from webhook.core.findings import Finding, Safety, Severity
@@ -33,14 +33,13 @@ from webhook.core.text_patterns import (
     find,
 )
 from webhook.evaluation.workloads import is_built_in, templates_of
-from webhook.kube.pod import SECTIONS, Container, Pod, as_map
+from webhook.kube.pod import SECTIONS, Container, Pod, Raw, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.kube.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Raw = dict[str, Any]
 
 NAME = "legacy-name-elsewhere"
 CODE = "GPU132"

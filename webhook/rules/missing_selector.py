@@ -17,20 +17,19 @@ Safety: safe. Without labels the version is written only if unsafe edits are wan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube.api_versions import workload_successor
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Raw, as_map, labels_of
 from webhook.kube.pointer import ROOT, Path
 from webhook.kube.selectors import selects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Raw = dict[str, Any]
 
 NAME = "missing-selector"
 CODE = "GPU121"
@@ -66,7 +65,8 @@ def _may_be_patch(obj: Raw, spec: Raw) -> bool:
 
 
 def _controller(spec: Raw) -> Iterator[Finding]:
-    labels, selector, at = _labels(spec), spec.get("selector"), _SPEC / "selector"
+    labels, selector = labels_of(as_map(spec.get("template"))), spec.get("selector")
+    at = _SPEC / "selector"
     if not labels or not all(isinstance(value, str) for value in labels.values()):
         message = "the template has no labels that a selector could match: write some, and both"
         # apps/v1 without both may be a patch, of which nothing is said: so the old version waits.
@@ -104,7 +104,7 @@ def _job(at: Path, spec: Raw, *, may_select: bool) -> Iterator[Finding]:
     if "autoSelector" in spec:
         message = "batch/v1 has no autoSelector: delete it, a Job makes its own selector"
         yield Finding(CODE, at / "autoSelector", message, (Remove(at / "autoSelector"),))
-    selector, labels = spec.get("selector"), _labels(spec)
+    selector, labels = spec.get("selector"), labels_of(as_map(spec.get("template")))
     if selector is None or may_select:
         return
     asked = as_map(as_map(selector).get("matchLabels"))
@@ -119,7 +119,3 @@ def _job(at: Path, spec: Raw, *, may_select: bool) -> Iterator[Finding]:
     edits += [Remove(template / name) for name in _GENERATED if generated and name in labels]
     message = "a Job of batch/v1 makes its own selector and refuses this one: delete it"
     yield Finding(CODE, at / "selector", message, tuple(edits))
-
-
-def _labels(spec: Raw) -> Raw:
-    return as_map(as_map(as_map(spec.get("template")).get("metadata")).get("labels"))

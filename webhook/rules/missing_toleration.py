@@ -24,7 +24,7 @@ Safety: safe. A toleration only adds nodes on which a pod may run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity.runtime_class import as_admitted
 from webhook.core.edits import Append
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.capacity.nodes import Inventory
-    from webhook.kube.pod import Pod
+    from webhook.kube.pod import Pod, Raw
 
-    Raw = dict[str, Any]
 
 NAME = "missing-toleration"
 CODE = "GPU201"

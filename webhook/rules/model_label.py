@@ -49,7 +49,7 @@ with `--unsafe`. So is a known model that the nodes have only under other settin
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity import fit, model_words, models, node_labels, node_selection, whole_gpus
 from webhook.capacity.legacy_selector import is_translated
@@ -72,7 +72,7 @@ from webhook.core.text_patterns import LABEL_TEXT
 from webhook.kube import affinity
 from webhook.kube.labels import sanitised
 from webhook.kube.managed_fields import entries, fields
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Raw, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
     from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 
-    Raw = dict[str, Any]
 
 NAME = "model-label"
 CODE = TRANSLATES_LABELS

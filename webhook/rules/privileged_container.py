@@ -19,7 +19,7 @@ from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.evaluation.workloads import templates_of
 from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS, Container, Pod, as_map
+from webhook.kube.pod import Container, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,5 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
 def _asks(container: Container, cx: Context) -> bool:
     return any(
         cx.settings.names_gpus(name) and quantity.parse(amount) != 0
-        for section in SECTIONS
-        for name, amount in container.sections[section].items()
+        for name, amount in container.amounts()
     )

@@ -22,13 +22,11 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
 from webhook.core.rule import RENAMES_AMOUNTS, Context, Facts, Stage
 from webhook.evaluation.workloads import group_of, is_built_in
-from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS, Pod, as_map
+from webhook.kube.pod import Pod, annotations_of, as_map, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from webhook.core.settings import Settings
 
 NAME = "queued-template"
 CODE = "GPU111"
@@ -61,7 +59,7 @@ class _Queue(NamedTuple):
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not cx.template or _is_repaired(cx):
         return
-    legacy = _legacy_name(pod, cx.settings)
+    legacy = pod.legacy_name(cx.settings)
     if not legacy:
         return
     new = cx.settings.gpu_resource
@@ -85,16 +83,6 @@ def _is_repaired(cx: Context) -> bool:
     return cx.settings.workloads.repair and cx.modes.of_code(RENAMES_AMOUNTS) is Mode.ENFORCE
 
 
-def _legacy_name(pod: Pod, settings: Settings) -> str:
-    """The legacy name under which a container wants GPUs; empty if none does."""
-    for container in pod.containers:
-        for section in SECTIONS:
-            for name, amount in container.sections[section].items():
-                if name in settings.legacy_resources and quantity.parse(amount) != 0:
-                    return name
-    return ""
-
-
 def _kueue(pod: Pod, cx: Context) -> _Queue | None:
     """Kueue's queue: a label of the workload, or of the Jobs that a CronJob makes.
 
@@ -102,7 +90,7 @@ def _kueue(pod: Pod, cx: Context) -> _Queue | None:
     """
     job = as_map(as_map(cx.workload.get("spec")).get("jobTemplate"))
     for holder in (cx.workload, job, pod.raw):
-        name = _labels(holder).get(_KUEUE)
+        name = labels_of(holder).get(_KUEUE)
         if name:
             kind = str(cx.workload.get("kind"))
             by_pod = holder is pod.raw or kind in _KUEUE_COUNTS_PODS_OF
@@ -128,15 +116,7 @@ def _volcano(pod: Pod, cx: Context) -> _Queue | None:
 def _said(key: str, pod: Pod, cx: Context) -> Any:
     """The annotation or label; what the workload says counts more than what the template does."""
     for holder in (cx.workload, pod.raw):
-        for said in (_annotations(holder), _labels(holder)):
+        for said in (annotations_of(holder), labels_of(holder)):
             if key in said:
                 return said[key]
     return None
-
-
-def _labels(holder: Mapping[str, Any]) -> Mapping[str, Any]:
-    return as_map(as_map(holder.get("metadata")).get("labels"))
-
-
-def _annotations(holder: Mapping[str, Any]) -> Mapping[str, Any]:
-    return as_map(as_map(holder.get("metadata")).get("annotations"))

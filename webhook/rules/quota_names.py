@@ -20,13 +20,12 @@ from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Safety
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.text_patterns import QUOTA_TEXT
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Raw, as_items, as_map
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Raw = dict[str, Any]
 
 NAME = "quota-names"
 CODE = "GPU128"

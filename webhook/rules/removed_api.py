@@ -16,20 +16,19 @@ Safety: safe.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import Pattern
 from webhook.kube.api_versions import OTHERS, Successor, other_successor
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Raw, as_items, as_map
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Raw = dict[str, Any]
 
 NAME = "removed-api"
 CODE = "GPU123"

@@ -14,7 +14,7 @@ stays as it is if an entry cannot be converted, except with `--unsafe`.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.edits import Append, Remove
 from webhook.core.findings import Finding, Safety, Severity
@@ -27,9 +27,8 @@ from webhook.kube.canonical import canonical
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.kube.pod import Pod
+    from webhook.kube.pod import Pod, Raw
 
-    Raw = dict[str, Any]
 
 NAME = "tolerations-annotation"
 CODE = "GPU107"
