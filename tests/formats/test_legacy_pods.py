@@ -428,9 +428,7 @@ TEMPLATES = {
     ),
     "a made annotation": pod(annotations=f"{AFFINITY}: {{{{ affinity }}}}"),
     "made tolerations": pod(annotations=f"{TOLERATIONS}: '{{{{ tolerations }}}}'"),
-    "a made name of a scheduler": pod(
-        annotations="scheduler.alpha.kubernetes.io/name: {{ scheduler }}"
-    ),
+    "a made hostname": pod(annotations="pod.beta.kubernetes.io/hostname: {{ name }}"),
     "a driver that the template may mount": pod(
         spec="volumes:\n- name: lib\n  hostPath: {path: /usr/lib/nvidia-375}\n"
     ).replace("        image: x\n", "        image: x\n        volumeMounts: {{ mounts }}\n"),

@@ -19,7 +19,6 @@ from tests.evaluation.test_again import (
     LEGACY,
     MODEL,
     PRODUCT,
-    SCHEDULER,
     TOLERATIONS,
     Author,
     client_side,
@@ -174,20 +173,20 @@ SETTINGS = {
     "both": set_to(CLASSES, drivers=with_mounts(), placement=Placement(True, value="gpus")),
     "class": set_to(CLASSES, drivers=Drivers(runtime_class="nvidia")),
 }
-SCHEDULED: list[tuple[Raw, Raw]] = [
-    ({}, {}), ({SCHEDULER: "volcano"}, {}), ({SCHEDULER: "kai"}, {}), ({}, {"schedulerName": "kai"})
+CALLED: list[tuple[Raw, Raw]] = [
+    ({}, {}), ({HOSTNAME: "a"}, {}), ({HOSTNAME: "b"}, {}), ({}, {"hostname": "b"})
 ]  # fmt: skip
 
 
 @st.composite
 def shapes(draw: st.DrawFn) -> Raw:
     limits = st.sampled_from([*LIMITS, {"memory": "1Gi"}])
-    (placed, place), (annotated, scheduled), (volumes, mounts) = (
-        draw(st.sampled_from(each)) for each in (PLACES, SCHEDULED, DRIVERS)
+    (placed, place), (annotated, called), (volumes, mounts) = (
+        draw(st.sampled_from(each)) for each in (PLACES, CALLED, DRIVERS)
     )
     containers = [container(draw(limits), **mounts), container(draw(limits), name="side")]
     annotations = {**placed, **annotated}
-    asked = {**place, **scheduled, **volumes}
+    asked = {**place, **called, **volumes}
     made = pod(*containers[: draw(st.integers(1, 2))], annotations=annotations, **asked)
     return copy.deepcopy(made)
 
