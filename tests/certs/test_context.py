@@ -19,12 +19,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.certs.chained import KINDS, chained
-from tests.certs.dated import DAY, dated
+from tests.certs.dated import dated
 from webhook.certs import development, faults
 from webhook.certs.clients import Clients
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError
 from webhook.files import capped
+from webhook.kube.times import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -85,7 +85,7 @@ def test_damaged_ones_are_made_anew(tmp_path: Path, damage: str, how: str) -> No
 
 
 def test_expired_ones_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(development, "VALID", timedelta(seconds=-1))
+    monkeypatch.setattr(development, "VALID", -1.0)
     first = content(development.ensure(tmp_path))
     monkeypatch.undo()
     files = development.ensure(tmp_path)

@@ -12,7 +12,6 @@ from webhook.certs.authority import BACKDATED, Identity, blocks_in, new_authorit
 from webhook.certs.kept import Kept
 from webhook.certs.steps import (
     CA_LIFE,
-    DAY,
     LEAF_LIFE,
     Fill,
     Plan,
@@ -22,6 +21,7 @@ from webhook.certs.steps import (
     filled,
     next_step,
 )
+from webhook.kube.times import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from tests.certs.dated import DAY, dated
+from tests.certs.dated import dated
 from tests.cluster.client import until
 from tests.cluster.controlplane import free_ports
 from tests.hostile.wire import get, serving
 from tests.log_lines import entries
 from tests.telemetry.scraping import scrape, value
 from webhook.certs.context import validity_of
+from webhook.kube.times import DAY
 
 if TYPE_CHECKING:
     from pathlib import Path

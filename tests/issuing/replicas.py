@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.issuing.fake_api import NAMESPACE, FakeApi
-from webhook.certs.steps import DAY, Plan, distrusting
+from webhook.certs.steps import Plan, distrusting
 from webhook.issuing import folder
 from webhook.issuing.keeper import PASS_SECONDS, Clocks, Keeper
 from webhook.issuing.lease import Lease
 from webhook.issuing.objects import CONFIGURATIONS, SECRET, Objects
+from webhook.kube.times import DAY
 
 if TYPE_CHECKING:
     from pathlib import Path

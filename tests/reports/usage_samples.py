@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from webhook.reports.usage import DAY, Owner, Usage
+from webhook.kube.times import DAY
+from webhook.reports.usage import Owner, Usage
 
 NOW = datetime(2026, 6, 30, 12, tzinfo=UTC).timestamp()
 

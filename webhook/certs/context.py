@@ -19,7 +19,6 @@ import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cryptography import x509
@@ -29,6 +28,7 @@ from webhook.certs.clients import Clients
 from webhook.certs.failures import Handshake
 from webhook.core.errors import InputError
 from webhook.files import capped
+from webhook.kube.times import DAY, date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     Report = Callable[[str, str], None]  # level, message
 
 
-DAY = 86_400.0
 SOON = 30 * DAY
 SOON_SHARE = 0.25  # of its life, for shorter ones: they are renewed after two thirds
 EVERYBODY = Clients()
@@ -64,8 +63,8 @@ class Validity:
     def why_not(self, now: float) -> str:
         """Why it is not valid now; empty if it is."""
         if now >= self.end:
-            return f"expired on {_date(self.end)}"
-        return f"is not valid before {_date(self.start)}" if now < self.start else ""
+            return f"expired on {date(self.end)}"
+        return f"is not valid before {date(self.start)}" if now < self.start else ""
 
 
 ALWAYS = Validity(0.0, float("inf"))  # for a certificate whose dates could not be read
@@ -110,7 +109,7 @@ class ServingContext:
     def refresh(self) -> None:
         """Use the files if they changed. Costs a stat() call for each if they did not."""
         if fault := self._pair_files.refresh(self._take_pair):
-            until = f"until it expires on {_date(self.validity.end)}"
+            until = f"until it expires on {date(self.validity.end)}"
             self._report("error", f"{fault}. the last good certificate stays in service, {until}")
         if fault := self._client_files.refresh(self._take_authorities):
             self._report("error", f"{fault}; the CAs before stay in force")
@@ -126,7 +125,7 @@ class ServingContext:
         if why := self.validity.why_not(now):
             notes.append(f"certificate: it {why}, and no API server accepts it")
         elif self.validity.ends_soon(now):
-            notes.append(f"certificate: it expires on {_date(self.validity.end)}")
+            notes.append(f"certificate: it expires on {date(self.validity.end)}")
         return notes
 
     def _take_pair(self) -> str:
@@ -174,7 +173,7 @@ class ServingContext:
                 "error", f"{text}, and with failurePolicy Ignore nothing is judged; {advice}"
             )
         else:
-            end = f"expires on {_date(self.validity.end)}"
+            end = f"expires on {date(self.validity.end)}"
             self._report(
                 "warning", f"{self._cert_file}: the certificate in service {end}; {advice}"
             )
@@ -277,10 +276,6 @@ def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
         raise InputError(f"{pair.cert_file}: {(error.strerror or str(error)).lower()}") from error
     if fault := faults.of_api_servers(pair.cert):
         raise InputError(f"{pair.cert_file}: {fault}")
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _read(file: Path) -> bytes:

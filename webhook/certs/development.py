@@ -9,20 +9,20 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cryptography import x509
 
 from webhook.certs import authority
+from webhook.certs.authority import BACKDATED
 from webhook.core.errors import InputError
+from webhook.kube.times import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-VALID = timedelta(days=90)  # the server warns from 30 days before the end
-BACKDATED = timedelta(hours=1)  # clocks differ
+VALID = 90 * DAY  # the server warns from 30 days before the end
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -67,8 +67,8 @@ def _are_good(files: Files, names: list[str]) -> bool:
 
 
 def _make(files: Files, names: list[str]) -> None:
-    now = datetime.now(UTC)
-    dates = (now - BACKDATED).timestamp(), (now + VALID).timestamp()
+    now = time.time()
+    dates = now - BACKDATED, now + VALID
     ca = authority.new_authority("gpu-webhook development CA", *dates)
     leaf = authority.issue(ca, "gpu-webhook development", names, *dates)
     files.cert.parent.mkdir(parents=True, exist_ok=True)

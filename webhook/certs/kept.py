@@ -6,19 +6,19 @@ A part that is missing, damaged, expired, or of another pair is read as missing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from webhook.certs.authority import Identity, blocks_in, certificate
+from webhook.kube.times import DAY, seconds_of, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cryptography.x509 import Certificate
 
-_UNKNOWN = 30 * 86_400.0  # how long old CAs are kept whose time cannot be read
+_UNKNOWN = 30 * DAY  # how long old CAs are kept whose time cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Kept:
         present = [each.certificate for each in (pairs["ca"], pairs["next"]) if each is not None]
         blocks = map(certificate, blocks_in(data.get("old-ca.crt", b"")))
         old = tuple(each for each in blocks if each is not None and each not in present)
-        until = _seconds(data.get("old-ca.until", b""), now + _UNKNOWN) if old else 0.0
-        return cls(old=old, until=until, **pairs).at(now)
+        until = seconds_of(data.get("old-ca.until", b"").decode("ascii", "replace"))
+        return cls(old=old, until=(until or now + _UNKNOWN) if old else 0.0, **pairs).at(now)
 
     def at(self, now: float) -> Self:
         """Without the pairs that are not valid at this time."""
@@ -60,7 +60,7 @@ class Kept:
                 found |= {f"{file}.crt": pair.text, f"{file}.key": pair.key}
         if self.old:
             texts = [each.public_bytes(Encoding.PEM) for each in self.old]
-            found |= {"old-ca.crt": b"".join(texts), "old-ca.until": _text(self.until)}
+            found |= {"old-ca.crt": b"".join(texts), "old-ca.until": stamp(self.until).encode()}
         return found
 
     def adopting(self, more: Iterable[Certificate], until: float) -> Self:
@@ -72,14 +72,3 @@ class Kept:
         """All CAs, the one that signs first."""
         pairs = [each.certificate for each in (self.ca, self.next) if each is not None]
         return [*pairs, *self.old]
-
-
-def _text(seconds: float) -> bytes:
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ").encode()
-
-
-def _seconds(text: bytes, unknown: float) -> float:
-    try:
-        return datetime.fromisoformat(text.decode("ascii", "replace")).timestamp()
-    except ValueError:
-        return unknown

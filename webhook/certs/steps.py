@@ -31,6 +31,7 @@ from webhook.certs.authority import (
     issue,
     new_authority,
 )
+from webhook.kube.times import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     Bundles = Mapping[str, tuple[bytes, ...]]  # each configuration: the caBundle of each entry
 
-DAY = 86_400.0
 CA_LIFE = 3650 * DAY
 LEAF_LIFE = 30 * DAY
 RENEWED_AT = 2 / 3  # of its life

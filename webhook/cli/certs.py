@@ -49,7 +49,7 @@ def status(args: SimpleNamespace) -> int:
 
 def issue(args: SimpleNamespace) -> int:
     """Sign a new server certificate; servers have it within seconds."""
-    from webhook.reports.printing import date
+    from webhook.kube.times import date
 
     api, objects = _connect(args)
 

@@ -20,9 +20,9 @@ from webhook.core.modes import IGNORE
 from webhook.doctor import counted, facts, policies
 from webhook.doctor.lines import few
 from webhook.files.results import Plan
-from webhook.inventory.project import seconds_of
 from webhook.kube.pod import as_map
-from webhook.reports.usage import DAY, LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
+from webhook.kube.times import DAY, seconds_of
+from webhook.reports.usage import LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
 from webhook.rules import is_legacy, is_repair
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
 from webhook.files.results import FileResult, Located, Plan, Report, Status
 from webhook.files.search_words import words
-from webhook.inventory.project import seconds_of
 from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import Raw, as_map, is_finished
+from webhook.kube.times import seconds_of
 from webhook.rules import is_legacy, legacy_resource
 from webhook.yamlpatch.places import Place
 

@@ -8,7 +8,7 @@ from webhook.certs.authority import blocks_in, common_name, is_signed_by
 from webhook.certs.steps import distrusting
 from webhook.doctor.lines import FAILED, OK, WARNING, Line
 from webhook.issuing.objects import SECRET
-from webhook.reports.printing import date
+from webhook.kube.times import DAY, date
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from webhook.certs.kept import Kept
     from webhook.certs.steps import Bundles
 
-_DAY = 86_400.0
 _LATE = 0.8  # of its life: it should have been renewed
 _LOG = "the log of `watch` has the reason"
 _APPLY = "apply again what you installed the webhook from"
@@ -82,4 +81,4 @@ def trust(kept: Kept, bundles: Bundles, filled_by: str = _WATCHERS) -> Iterator[
 
 
 def _until(end: float, now: float) -> str:
-    return f"{date(end)} ({(end - now) / _DAY:.0f} d)"
+    return f"{date(end)} ({(end - now) / DAY:.0f} d)"

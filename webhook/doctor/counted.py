@@ -19,8 +19,8 @@ from webhook.doctor.leftovers import service_of
 from webhook.doctor.lines import OK
 from webhook.doctor.mounted import SERVER
 from webhook.doctor.registration import REPAIR, conditions
-from webhook.inventory.project import seconds_of
 from webhook.kube.pod import as_items, as_map, controller_of, is_finished
+from webhook.kube.times import seconds_of
 from webhook.rules import is_legacy, is_repair
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ import queue
 import threading
 import time
 from collections import Counter
-from datetime import UTC, datetime
 from hashlib import blake2b
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,8 +23,8 @@ from webhook.cluster.client import Client, Fault, Refused, address
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.evaluation.workloads import makes_pods
 from webhook.inventory.log_limits import LimitedLog, Outages
-from webhook.inventory.project import seconds_of
 from webhook.kube.pod import Raw, annotations_of, as_map, controller_of
+from webhook.kube.times import seconds_of, stamp
 from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
@@ -171,7 +170,6 @@ def event_of(pod: Raw, codes: tuple[str, ...], settings: Settings, now: float) -
     listed = ", ".join(codes)
     who = "Its pods are repaired when they are" if owner else "This pod was repaired when it was"
     message = f"{who} created ({listed}). Change the manifest: `gpu-webhook explain {codes[0]}`"
-    stamp = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     seen = blake2b(" ".join([*involved.values(), listed]).encode(), digest_size=16).hexdigest()
     body = {
         "apiVersion": "v1",
@@ -184,8 +182,8 @@ def event_of(pod: Raw, codes: tuple[str, ...], settings: Settings, now: float) -
         "source": {"component": "gpu-webhook"},
         "reportingComponent": "gpu-webhook",
         "reportingInstance": os.uname().nodename,
-        "firstTimestamp": stamp,
-        "lastTimestamp": stamp,
+        "firstTimestamp": stamp(now),
+        "lastTimestamp": stamp(now),
         "count": 1,
     }
     return Event(namespace, body)

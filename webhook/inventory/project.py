@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,7 @@ from webhook.core.settings import DEVICE_CLASS, Settings, Taint
 from webhook.inventory import node_examples
 from webhook.kube import quantity
 from webhook.kube.pod import Pod, Raw, annotations_of, as_items, as_map, is_finished
+from webhook.kube.times import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -114,14 +114,6 @@ def _owner(annotations: Raw) -> str:
     if isinstance(machine, str) and (made := _MADE.fullmatch(machine)):
         return f"MachineSet/{made[1]}"
     return ""
-
-
-def seconds_of(text: object) -> float:
-    """A time of the API server as seconds of the epoch; 0.0 if it is not a time."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 def labels_of(metadata: Raw) -> Iterator[tuple[str, str]]:

@@ -7,13 +7,13 @@ own time has lost it. Only the resource version decides who gets it then.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from webhook.cluster import answers
 from webhook.cluster.client import Refused, address
 from webhook.kube.pod import Raw, as_map
+from webhook.kube.times import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ class Lease:
 
     def _write(self, lease: Raw, spec: Raw, *, mine: bool) -> bool:
         """False if another process wrote it in between."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = stamp(time.time(), "microseconds")
         taken = {} if mine else {"acquireTime": now}
         count = int(spec.get("leaseTransitions") or 0) + (not mine)
         lease["spec"] = {

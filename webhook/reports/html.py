@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from webhook import __version__
 from webhook.files import diff
 from webhook.files.results import FileResult, Located, Report, Skipped, Status
+from webhook.kube.times import date
 from webhook.reports.excerpt import ChangedLines, Excerpt, Lines, shortened
 from webhook.reports.frame import escaped as _text
 from webhook.reports.frame import framed, part
-from webhook.reports.printing import date
 from webhook.reports.rules import Manual, manuals
 from webhook.reports.text import WORDS, shown, summary, words
 from webhook.reports.visible import sentence, visible

@@ -1,9 +1,8 @@
-"""Plain data as JSON or YAML text, and times, printed the same way by every command."""
+"""Plain data as JSON or YAML text, printed the same way by every command."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -53,11 +52,6 @@ def in_one_line(value: object) -> str:
     """The value as YAML of one line: `{a: 1, b: [c]}`."""
     text = as_yaml(value, default_flow_style=True, width=float("inf"))
     return text.removesuffix("...\n").strip()
-
-
-def date(seconds: float) -> str:
-    """A time as text."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 PRINTED = {"json": as_json, "yaml": as_yaml}

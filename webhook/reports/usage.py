@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import __version__
+from webhook.kube.times import DAY, date
 from webhook.reports.frame import escaped, framed
-from webhook.reports.printing import as_json, as_yaml, date
+from webhook.reports.printing import as_json, as_yaml
 from webhook.reports.visible import sentence
 from webhook.rules import is_legacy
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     Row = tuple[str, ...]
 
-DAY = 86_400.0
 SAFE, UNKNOWN, LEFT = "safe", "unknown", "left"
 _TITLE = "Legacy GPU use in this cluster"
 _OWNERS = ("namespace", "owner", "objects", "last created", "rules", "to be changed")

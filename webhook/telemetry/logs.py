@@ -12,10 +12,11 @@ import re
 import threading
 import time
 from collections import deque
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+
+from webhook.kube.times import stamp
 
 LONGEST_LINE = 1024
 SHORT = 24  # characters that any field may have, however many are long
@@ -115,8 +116,7 @@ class Log:
 
 def line(when: float, fields: dict[str, Any]) -> bytes:
     """One line of at most LONGEST_LINE bytes; JSON escapes keep it one line whatever it quotes."""
-    stamp = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
-    record = {"time": stamp.replace("+00:00", "Z")}
+    record = {"time": stamp(when, "milliseconds")}
     if all(map(_is_plain, fields.values())):
         with contextlib.suppress(TypeError):  # half of a surrogate pair
             text = orjson.dumps(record | fields)
