@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webhook.capacity import nodesets
-from webhook.capacity.tainted import by_key_and_effect
+from webhook.capacity.node_index import by_key_and_effect
 from webhook.core.settings import Taint
 
 ML, WEB = Taint("team", "ml"), Taint("team", "web")

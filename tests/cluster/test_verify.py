@@ -14,7 +14,7 @@ from tests.cluster import build
 from tests.verifying.proofs import compared, is_done, migrated, plan_of
 from tests.verifying.test_mutants import mutants, objects_of
 from tests.verifying.test_normal_form import GPU, GPU_TAINT, LEGACY, asking, deployment, pod, policy
-from webhook.cli import verify_server
+from webhook.cli import verify
 from webhook.cli.main import main
 from webhook.core.settings import Settings
 from webhook.verifying.comparison import Result
@@ -36,7 +36,7 @@ def pod_with(**spec: Any) -> Raw:
 
 @pytest.fixture
 def store(cluster: ControlPlane) -> Store:
-    return verify_server.store(str(cluster.kubeconfig), None, Settings())
+    return verify.store(str(cluster.kubeconfig), None, Settings())
 
 
 def results(old: Raw, new: Raw, store: Store) -> list[tuple[Result, str]]:

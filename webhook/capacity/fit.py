@@ -135,6 +135,19 @@ def compared(changed: Pod, pod: Pod, cx: Context) -> tuple[NodeSet, NodeSet]:
     return nodes & chosen(_certain(changed), index), nodes
 
 
+def still_fits(changed: NodeSet, before: NodeSet, cx: Context) -> bool:
+    """Whether a pod can run with a change of its node selection that leaves it these nodes.
+
+    A legacy pod does not run as it is, so for it the change need only make nothing worse. A
+    DaemonSet must lose no node: there its pods would wait for ever, or there would be none.
+    """
+    if cx.makes_daemons and before & ~changed:
+        return False
+    if cx.stuck:
+        return bool(changed) or not before
+    return bool(changed if cx.inventory is None else changed & ~cx.inventory.index.only_hinted)
+
+
 def _at_most(amount: int, name: str, nodes: NodeSet, index: NodeIndex) -> int:
     """The amount, or less if none of these nodes has so much."""
     if index.at_least(name, amount) & nodes:

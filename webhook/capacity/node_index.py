@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity import nodesets
 from webhook.capacity.node_numbers import Numbers, Total, steps, texts
 from webhook.capacity.nodesets import NOTHING, NodeSet, Table
-from webhook.capacity.tainted import by_key_and_effect
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
@@ -266,3 +266,27 @@ class NodeIndex:
 
 def _steps_of(data: Mapping[str, Any]) -> dict[str, Steps]:
     return {name: [(amount, text) for amount, text in listed] for name, listed in data.items()}
+
+
+def by_key_and_effect(
+    taint_sets: Iterable[tuple[tuple[Taint, ...], str]],
+) -> dict[tuple[str, str, int], Table]:
+    """The nodes with a taint, by its key and effect, and then by its value.
+
+    A cluster may have a taint for each of a thousand teams, but then with the same key. So the
+    nodes that keep a pod away are those with the key, without those with a tolerated value. Each
+    set of taints comes with its encoded set of nodes.
+
+    The API server allows only one taint of a key and effect on a node, but a file may have two: the
+    second is in a table of its own, so that each node is in a table only once.
+    """
+    tables: dict[tuple[str, str, int], dict[str, list[str]]] = defaultdict(dict)
+    for taints, text in taint_sets:
+        for position, taint in enumerate(taints):
+            alike = [(each.key, each.effect) for each in taints[:position]]
+            key = (taint.key, taint.effect, alike.count((taint.key, taint.effect)))
+            tables[key].setdefault(taint.value, []).append(text)
+    return {
+        key: Table({value: ",".join(texts) for value, texts in table.items()})
+        for key, table in tables.items()
+    }

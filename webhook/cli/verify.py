@@ -17,7 +17,7 @@ from webhook.reports.formats import REPORTS
 from webhook.reports.printing import PRINTED
 from webhook.reports.visible import sentence, storable, visible
 from webhook.verifying import comparison, sides
-from webhook.verifying.comparison import Result
+from webhook.verifying.comparison import NotTaken, Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,13 +96,30 @@ def _are_there(paths: Sequence[str]) -> None:
 def _server(args: SimpleNamespace, settings: Settings) -> Store | None:
     """What stores an object in the cluster, as a dry run; None without --server."""
     if args.server:
-        from webhook.cli import verify_server
-
-        return verify_server.store(args.kubeconfig, args.context, settings)
+        return store(args.kubeconfig, args.context, settings)
     for dest in ("kubeconfig", "context"):
         if getattr(args, dest):
             raise InputError(f"--{dest} is only for clusters: add --server, or leave it out")
     return None
+
+
+def store(kubeconfig: str | None, context: str | None, settings: Settings) -> Store:
+    """What this cluster would store of an object."""
+    from webhook.cluster import client
+    from webhook.cluster.rehearsal import Rehearsal
+
+    api = client.Client(lambda: client.configuration(kubeconfig, context))
+    rehearsal = Rehearsal(api, client.namespace(kubeconfig, context), settings)
+
+    def stored(obj: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return rehearsal.stored(obj)
+        except client.Fault as fault:
+            if fault.away:
+                raise client.no_answer(fault) from fault
+            raise NotTaken(str(fault)) from fault
+
+    return stored
 
 
 def summary(found: Sequence[Compared]) -> str:

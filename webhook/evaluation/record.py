@@ -16,7 +16,7 @@ from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, is_of_settin
 from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import has_annotation, is_custom
 from webhook.kube.pod import annotations_of, as_map
-from webhook.kube.pointer import Path
+from webhook.kube.pointer import Path, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ def read(metadata: Mapping[str, Any]) -> Record:
         at: {
             key: (pair[0], pair[1])
             for pointer, pair in as_map(noted).items()
-            if len(key := _key(pointer)) > 1 and isinstance(pair, list) and len(pair) == _PAIR
+            if len(key := tokens(pointer)) > 1 and isinstance(pair, list) and len(pair) == _PAIR
         }
         for at, noted in as_map(parsed(text)).items()
     }
@@ -95,7 +95,3 @@ def written(record: Record, obj: Mapping[str, Any]) -> str:
     text = f"{{{','.join(parts)}}}"
     size = annotation_bytes({**annotations, ANNOTATION: text})
     return text if size <= MOST_ANNOTATION_BYTES else ""
-
-
-def _key(pointer: str) -> Key:
-    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])

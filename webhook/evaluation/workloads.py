@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.requests import gpu_requests
 from webhook.core.settings import CustomKind, Settings
+from webhook.kube import pointer
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import Pod, Raw, as_items, as_map, controller_of
 from webhook.kube.pointer import ROOT, Path
@@ -203,10 +204,7 @@ def _with_templates(kind: CustomKind) -> CustomKind:
     return kind if kind.templates else _ready_made(kind.kind, kind.group) or kind
 
 
-@lru_cache(maxsize=256)
-def tokens(pointer: str) -> tuple[str, ...]:
-    """The tokens of a JSON Pointer (RFC 6901); a * stands for any member or item."""
-    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+tokens = lru_cache(maxsize=256)(pointer.tokens)  # those of custom kinds, in which a * is any token
 
 
 def _custom(obj: Mapping[str, Any], settings: Settings) -> CustomKind | None:

@@ -42,6 +42,11 @@ def value_at(obj: Any, at: Path) -> Any:
     return obj
 
 
+def tokens(pointer: str) -> tuple[str, ...]:
+    """The reference tokens of a JSON Pointer."""
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+
+
 def escape(token: str) -> str:
     """One reference token of a JSON Pointer, escaped (RFC 6901 section 3)."""
     if "~" in token or "/" in token:

@@ -200,17 +200,9 @@ def _label(selector: Mapping[str, str]) -> str:
 
 
 def _fits(pod: Pod, name: str, cx: Context) -> bool:
-    """Whether the pod can run with this class, of which the nodeSelector is known.
-
-    A legacy pod does not run as it is, so for it the class need only make nothing worse.
-    """
-    inventory = cx.inventory or Inventory()
-    with_it, without = fit.compared(in_class(pod, name, inventory), pod, cx)
-    if cx.makes_daemons and without & ~with_it:
-        return False  # its controller would make pods for these, which wait for ever
-    if cx.stuck:
-        return bool(with_it) or not without
-    return bool(with_it & ~inventory.index.only_hinted)
+    """Whether the pod can run with this class, of which the nodeSelector is known."""
+    of_class = in_class(pod, name, cx.inventory or Inventory())
+    return fit.still_fits(*fit.compared(of_class, pod, cx), cx)
 
 
 class _Volumes:

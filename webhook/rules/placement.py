@@ -70,20 +70,13 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 
 def _fits(pod: Pod, cx: Context) -> bool:
-    """Whether the pod can run with the label wherever it can run without.
-
-    A legacy pod does not run as it is, so for it the label need only make nothing worse.
-    """
+    """Whether the pod can run with the label, and on whole GPUs if it can so without."""
     if cx.inventory is None:
         return True
     label = {cx.settings.placement.label: cx.settings.placement.value}
     changed = as_admitted(pod.having(nodeSelector=label), cx)
     with_it, without = fit.compared(changed, as_admitted(pod, cx), cx)
-    if cx.makes_daemons and without & ~with_it:
-        return False  # its controller would make no pods for these
     parts = whole_gpus.parts(cx.settings, cx.inventory)
     if whole_gpus.only(with_it, parts) and not whole_gpus.only(without, parts):
         return False
-    if cx.stuck:
-        return bool(with_it) or not without
-    return bool(with_it & ~cx.inventory.index.only_hinted)
+    return fit.still_fits(with_it, without, cx)
