@@ -297,8 +297,9 @@ def of_repository(found: Report) -> Report:
 
 
 def _root() -> Path:
-    here = Path.cwd()
-    return next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    from webhook.files.folder import repository
+
+    return Path(repository(os.curdir) or Path.cwd())
 
 
 def _rooted(result: FileResult, root: Path) -> FileResult:

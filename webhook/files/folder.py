@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.prefilter import FLAGS
@@ -79,6 +80,12 @@ def inside(prefix: str, marks: set[str], ignored: Ignored) -> tuple[Ignored, lis
         except OSError as error:
             unread.append(FileResult(shown(prefix + name), error=why(error)))
     return ignored, unread
+
+
+def repository(folder: str) -> str:
+    """The root of the repository around a folder, without links; empty if it is in none."""
+    here = Path(os.path.realpath(folder))
+    return next((str(e) for e in (here, *here.parents) if os.path.lexists(e / ".git")), "")
 
 
 def above(root: str, cut: int) -> Ignored:

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from webhook.files.folder import repository
+
 if sys.platform != "win32":
     import fcntl
 
@@ -89,10 +91,7 @@ def _by_root(paths: Iterable[str]) -> dict[str, list[str]]:
 
 def _root(folder: str) -> str:
     """The root of its work tree; an empty text if it is in none, or if there is no git."""
-    above = (
-        str(each) for each in (Path(folder), *Path(folder).parents) if (each / ".git").exists()
-    )
-    root = next(above, "")
+    root = repository(folder)
     try:
         return root and _git(root, "rev-parse", "--git-dir") and root
     except FileNotFoundError:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.errors import InputError
 from webhook.files import search_words
+from webhook.files.folder import repository
 from webhook.files.reading import text_of
 from webhook.files.results import FileResult, OptedOut, Plan
 from webhook.files.source import Source
@@ -228,8 +229,8 @@ def _has(text: str, words: tuple[bytes, ...]) -> bool:
 def _root(path: str) -> str:
     """The folder below which kustomizations may be that use the file."""
     above = Path(os.path.realpath(path)).parents
-    root = next((each for each in above if os.path.lexists(each / ".git")), None)
-    if root is None:  # no repository: overlays are usually beside the folder of their base
-        here = Path(os.path.realpath(os.curdir))
-        root = here if here in above else above[min(1, len(above) - 1)]
-    return str(root)
+    if root := repository(str(above[0])):
+        return root
+    # Overlays are usually beside the folder of their base.
+    here = Path(os.path.realpath(os.curdir))
+    return str(here if here in above else above[min(1, len(above) - 1)])
