@@ -849,6 +849,24 @@ def test_a_pod_that_asks_under_todays_name_is_only_warned(spec: Any) -> None:
     assert LABEL not in str(obj)
 
 
+@pytest.mark.parametrize("in_manifest", [False, True], ids=["in admission", "in a file"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {LABEL: "Tesla-K80"}}, id="in nodeSelector"),
+        pytest.param({"affinity": required(models("Tesla-K80"))}, id="in required affinity"),
+    ],
+)
+def test_a_node_with_the_old_label_has_the_model_though_others_only_share_it(
+    spec: dict[str, Any], *, in_manifest: bool
+) -> None:
+    nodes = gpu_nodes({LABEL: "Tesla-K80"}, {PRODUCT: "Tesla-K80", "nvidia.com/gpu.replicas": "4"})
+    cx = Context(Settings(scope="all-legacy"), nodes, in_manifest=in_manifest)
+    (finding,) = found(rule, modern_pod(**copy.deepcopy(spec)), cx)
+    assert finding.message == f"{BOTH}: Tesla-K80"
+    assert (finding.action, finding.severity) == ("repaired", Severity.REPAIR)
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -200,7 +200,7 @@ def change(
         if excluded or preferred:
             return made
         made = _with_absent(made, matches) if old is None else made
-        return of_whole(made, cx, tuple(v for v in matches if v not in carried), whole)
+        return _of_whole(made, cx, tuple(v for v in matches if v not in carried), whole)
     if preferred:
         return Change(Fate.NEVER, key, None, unmapped, why)
     waiting = tuple(dict.fromkeys(labels.sanitised(value) for value in values))
@@ -247,10 +247,10 @@ def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
     )
 
 
-def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen | None) -> Change:
+def _of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen | None) -> Change:
     """The same without nodes of these models that offer shares of GPUs, unless the pod names them.
 
-    `legacy` are the models under their legacy names.
+    `legacy` are the models under their legacy names, without those that nodes still carry so.
     """
     parts, values = whole_gpus.parts(cx.settings, cx.inventory), made.values or ()
     if whole is None or cx.inventory is None or not parts or any(map(whole_gpus.is_part, values)):
@@ -265,11 +265,12 @@ def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen |
         found = ()
     taken = [part for part in whole_gpus.among(own, parts) if part not in found]
     made = replace(made, beside=found, taken=taken[0].words if taken else "")
-    if not whole_gpus.only(nodes, found):
+    absent = made.absent or legacy
+    if not absent or not whole_gpus.only(nodes, found):
         return made
     settings = " and ".join(sorted({f"models.{each.setting}" for each in found}, reverse=True))
     why = f"nodes have it only with {found[0].words}: set {settings} to true to take that"
-    return replace(made, absent=made.absent or legacy, absent_why=why, is_of_settings=True)
+    return replace(made, absent=absent, absent_why=why, is_of_settings=True)
 
 
 def _of_another_label(key: object, values: list[str], cx: Context) -> Change:

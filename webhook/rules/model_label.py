@@ -51,15 +51,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.capacity import fit, model_words, models, node_labels, node_selection, whole_gpus
+from webhook.capacity import fit, model_words, node_labels, node_selection, whole_gpus
 from webhook.capacity.legacy_selector import is_translated
 from webhook.capacity.model_terms import (
-    Change,
     Fate,
     TermChange,
     chosen,
     chosen_by_terms,
-    of_whole,
     rewritten,
     term_change,
     within,
@@ -70,7 +68,6 @@ from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import TRANSLATES_LABELS, Facts, Stage, Trait
 from webhook.core.text_patterns import LABEL_TEXT
 from webhook.kube import affinity
-from webhook.kube.labels import sanitised
 from webhook.kube.managed_fields import entries, fields
 from webhook.kube.pod import Raw, as_map
 
@@ -251,49 +248,35 @@ def _node_selector(
     legacy, key = cx.settings.models.legacy_label, cx.settings.models.key
     if pod.node_selector.get(legacy) is None:  # null is no model: it takes a label away
         return None, [], []
-    at = pod.spec_at / "nodeSelector"
-    value = str(pod.node_selector[legacy])
-    match = models.match(value, cx.settings.models, cx.inventory)
-    if (match.carried and not match.values) or (key == legacy and value in match.values):
+    at, value = pod.spec_at / "nodeSelector", str(pod.node_selector[legacy])
+    by_terms = chosen_by_terms(node_selection.terms(pod) or (), cx)
+    whole = whole & by_terms if whole is not None and by_terms is not None else whole
+    term = {"matchExpressions": [{"key": legacy, "operator": "In", "values": [value]}]}
+    made = term_change(term, cx, preferred=False, whole=whole)
+    change = made.requirements.get(0)
+    today = change.values or () if change is not None else ()
+    if change is None or (key == legacy and value in today and not change.waits):
         return None, [], []
-    today = match.values or (sanitised(value),)
-    severity, safety = Severity.REPAIR, Safety.SAFE
-    remarks: list[str] = []
-    beside: list[Raw] = []
-    if match.values:
-        text = f"{model_words.no_node(cx)}; write {key}"
-        text = model_words.BOTH.format(legacy, key) if match.carried else text
-        message = f"{text}: {model_words.listed(today)}"
-        absent = (value,) if match.why else ()
-        made = Change(Fate.CHANGE, key, today, absent=absent, absent_why=match.why)
-        made = replace(made, is_of_settings=match.is_of_settings)
-        by_terms = chosen_by_terms(node_selection.terms(pod) or (), cx)
-        whole = whole & by_terms if whole is not None and by_terms is not None else whole
-        made = of_whole(made, cx, (value,), whole)
-        remarks = list(model_words.describe(made))
-        safety = Safety.CHOICE if made.is_of_settings else Safety.SAFE
-        beside = [part.excluded for part in made.beside]
+    safety = Safety.CHOICE if made.is_choice else Safety.SAFE
+    if change.waits:
+        (message,) = model_words.describe(change, stays=cx.leaves_choices(CODE))
+        severity, remarks = Severity.MANUAL, list[str]()
     else:
-        unknown = Change(Fate.CHANGE, key, today, (value,), match.why, waits=True)
-        (message,) = model_words.describe(unknown, stays=cx.leaves_choices(CODE))
-        severity, safety = Severity.MANUAL, Safety.CHOICE
+        text = f"{model_words.no_node(cx)}; write {key}"
+        text = model_words.BOTH.format(legacy, key) if change.old is not None else text
+        message = f"{text}: {model_words.listed(today)}"
+        severity, remarks = Severity.REPAIR, list(model_words.describe(change))
+    join = [rewritten(term, made), *made.further]
+    edits: tuple[Edit, ...] = (Remove(at / legacy),)
     other = pod.node_selector.get(key) if key != legacy else None
     if other in today:
-        gone = (Remove(at / legacy),)
-        return Finding(CODE, at / legacy, message, gone, severity, safety), [], remarks
-    if match.carried or len(today) > 1 or other is not None:
-        asked = {"key": key, "operator": "In", "values": list(today)}
-        join = [{"matchExpressions": [asked, *beside]}]
-        if match.carried:
-            old = {"key": legacy, "operator": "In", "values": [value]}
-            join.append({"matchExpressions": [old, {**asked, "operator": "NotIn"}]})
-        gone = (Remove(at / legacy),)
-        return Finding(CODE, at / legacy, message, gone, severity, safety), join, remarks
-    edits: tuple[Edit, ...] = (Rename(at / legacy, key),) if key != legacy else ()
-    if today[0] != pod.node_selector[legacy]:
-        edits = (*edits, Set(at / key, today[0]))
-    others = [{"matchExpressions": beside}] if beside else []
-    return Finding(CODE, at / legacy, message, edits, severity, safety), others, remarks
+        join = []
+    elif change.old is None and len(today) == 1 and other is None:
+        edits = (Rename(at / legacy, key),) if key != legacy else ()
+        if today[0] != pod.node_selector[legacy]:
+            edits = (*edits, Set(at / key, today[0]))
+        join = [{"matchExpressions": made.added}] if made.added else []
+    return Finding(CODE, at / legacy, message, edits, severity, safety), join, remarks
 
 
 def _joined(
