@@ -20,7 +20,7 @@ from webhook.settings import file as settings_file
 from webhook.settings.schema import all_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import SimpleNamespace
 
     from webhook.settings.file import SettingsFile
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", Policy, Override)
 _NOTHING = "(not set)"
+_NOWHERE: Any = None
 
 
 class Row(NamedTuple):
@@ -99,38 +100,25 @@ def flags(command: click.Context) -> list[Row]:
 def modes(read: SettingsFile, file: str, namespace: str, labels: Mapping[str, str]) -> list[Row]:
     """The mode of each rule in a namespace, and the place of the policy that decides it."""
     policy, rows = read.settings.policy, []
+    resolved = modes_for(policy, namespace, labels)
+    places = modes_for(_with_places(policy), namespace, labels)
     for rule in sorted(ALL, key=lambda each: each.CODE):
-        mode = modes_for(policy, namespace, labels).of(rule)
-        other = Mode.OFF if mode is not Mode.OFF else Mode.ENFORCE
-        # The deciding place is the one whose change would change the result.
-        place = next(
-            (
-                place
-                for place, changed in _variants(policy, rule.CODE, other)
-                if modes_for(changed, namespace, labels).of(rule) is other
-            ),
-            None,
-        )
-        rows.append(_row(f"{rule.CODE} {rule.NAME}", str(mode), read, file, place))
+        place: Any = places.of_code(rule.CODE, _NOWHERE)
+        name = f"{rule.CODE} {rule.NAME}"
+        rows.append(_row(name, str(resolved.of(rule)), read, file, place))
     return rows
 
 
-def _variants(policy: Policy, code: str, mode: Mode) -> Iterator[tuple[Place, Policy]]:
-    """Every place that may decide a rule's mode, with the policy if it had this mode there."""
-    for place, part in _changed(policy, code, mode):
-        yield ("policy", *place), part
-    for position, override in enumerate(policy.overrides):
-        before, after = policy.overrides[:position], policy.overrides[position + 1 :]
-        for place, changed in _changed(override, code, mode):
-            overrides = (*before, changed, *after)
-            yield ("policy", "overrides", position, *place), replace(policy, overrides=overrides)
+def _with_places(policy: Policy) -> Policy:
+    """The policy with its place in the stead of each mode: so the mode that decides is found."""
+    marked = (_marked(each, "overrides", n) for n, each in enumerate(policy.overrides))
+    return replace(_marked(policy), overrides=tuple(marked))
 
 
-def _changed(part: T, code: str, mode: Mode) -> Iterator[tuple[Place, T]]:
-    if part.mode is not None:
-        yield ("mode",), replace(part, mode=mode)
-    if code in part.rules:
-        yield ("rules", code), replace(part, rules={**part.rules, code: mode})
+def _marked(part: T, *at: str | int) -> T:
+    mode: Any = None if part.mode is None else ("policy", *at, "mode")
+    rules: Any = {code: ("policy", *at, "rules", code) for code in part.rules}
+    return replace(part, mode=mode, rules=rules)
 
 
 def _row(name: str, value: Any, read: SettingsFile, file: str, place: Place | None) -> Row:
