@@ -144,7 +144,6 @@ def _second_road(
         obj,
         draft.patch(),
         tuple(failure for verdict in verdicts for failure in verdict.failed),
-        draft,
     )
 
 

@@ -11,7 +11,6 @@ import pytest
 from tests.core.test_draft import CASES, at
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.core.findings import Verdict
 from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
@@ -142,13 +141,3 @@ def test_what_edits_brought_in_is_one_change_whatever_happens_to_it() -> None:
     draft.apply([Set(at("m"), {"a": 1, "b": 2, "c": 3})])
     draft.apply([Rename(at("m", "a"), "z"), Remove(at("m", "b"))])
     assert draft.changes() == [Set(at("m"), {"z": 1, "c": 3})]
-
-
-def test_without_a_draft_nothing_changed() -> None:
-    assert Verdict((), {}, []).changes == []
-
-
-def test_the_verdict_knows_the_changes() -> None:
-    draft = Draft({"a": 1})
-    draft.apply([Remove(at("a"))])
-    assert Verdict((), {}, [], draft=draft).changes == [Remove(at("a"))]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from webhook.core.edits import Set
-from webhook.core.findings import Finding, Safety, Severity, Verdict
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.modes import Mode
 from webhook.kube.pointer import ROOT
 from webhook.rules import ALL, is_legacy, is_repair
@@ -15,7 +15,6 @@ from webhook.rules import ALL, is_legacy, is_repair
 REPAIR = Finding("GPU101", ROOT, "repaired")
 MANUAL = Finding("GPU101", ROOT, "look at it", severity=Severity.MANUAL)
 DENY = Finding("GPU301", ROOT, "must not run", severity=Severity.DENY)
-FAILED = (("GPU101", ValueError("a bug")),)
 
 
 def test_a_finding_is_a_safe_repair_unless_it_says_otherwise() -> None:
@@ -76,24 +75,18 @@ def test_a_remark_asks_nothing_of_anybody(finding: Finding, *, is_remark: bool) 
 
 
 @pytest.mark.parametrize(
-    ("verdict", "denied"),
+    ("finding", "denies"),
     [
-        pytest.param(Verdict((), {}, []), False, id="nothing was found"),
-        pytest.param(Verdict((REPAIR,), {}, []), False, id="all is repaired"),
-        pytest.param(Verdict((REPAIR, MANUAL), {}, []), False, id="a person must look"),
-        pytest.param(Verdict((REPAIR, DENY), {}, []), True, id="the pod must not run"),
-        pytest.param(
-            Verdict((replace(DENY, mode=Mode.WARN),), {}, []), False, id="it would be denied"
-        ),
-        pytest.param(
-            Verdict((replace(DENY, exception="migrating"),), {}, []), False, id="excepted"
-        ),
-        pytest.param(Verdict((NOTICE,), {}, []), False, id="worth knowing"),
-        pytest.param(Verdict((), {}, [], FAILED), False, id="a rule failed"),
+        pytest.param(REPAIR, False, id="all is repaired"),
+        pytest.param(MANUAL, False, id="a person must look"),
+        pytest.param(DENY, True, id="the pod must not run"),
+        pytest.param(replace(DENY, mode=Mode.WARN), False, id="it would be denied"),
+        pytest.param(replace(DENY, exception="migrating"), False, id="excepted"),
+        pytest.param(NOTICE, False, id="worth knowing"),
     ],
 )
-def test_a_verdict_denies_for_one_of_its_findings(verdict: Verdict, *, denied: bool) -> None:
-    assert verdict.denied is denied
+def test_one_denies_that_is_enforced_and_not_excepted(finding: Finding, *, denies: bool) -> None:
+    assert (finding.action == "denied") is denies
 
 
 def test_the_rules_that_find_words_of_kubernetes_1_3_to_1_10() -> None:

@@ -45,12 +45,12 @@ def sees(obj: dict[str, Any], _: Context) -> Iterator[Finding]:
 
 def test_rules_act_in_order_and_one_that_raises_stops_nobody() -> None:
     obj = {"apiVersion": "old"}
-    verdict = run_on_object(
-        (rule("A", renames), rule("B", raises), rule("C", sees)), obj, Context()
-    )
+    draft = Draft(obj)
+    rules = rule("A", renames), rule("B", raises), rule("C", sees)
+    verdict = run_on_object(rules, obj, Context(), draft)
     assert [each.message for each in verdict.findings] == ["new", "new"]
     assert [code for code, _ in verdict.failed] == ["B"]
-    assert verdict.changes == [Set(ROOT / "apiVersion", "new")]
+    assert draft.changes() == [Set(ROOT / "apiVersion", "new")]
 
 
 def test_modes_hold() -> None:
@@ -65,8 +65,8 @@ def test_several_runs_share_a_draft() -> None:
     obj: dict[str, Any] = {"apiVersion": "old", "x": 1}
     draft = Draft(obj)
     draft.apply([Remove(ROOT / "x")])
-    verdict = run_on_object((rule("A", renames),), obj, Context(), draft)
-    assert sorted(verdict.changes, key=repr) == [
+    run_on_object((rule("A", renames),), obj, Context(), draft)
+    assert sorted(draft.changes(), key=repr) == [
         Remove(ROOT / "x"),
         Set(ROOT / "apiVersion", "new"),
     ]

@@ -38,7 +38,7 @@ def sent_again(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) ->
     )
     draft = Draft(pod)
     draft.apply(edit for each in found for edit in each.edits)
-    return replace(verdict, findings=found, object=pod, patch=draft.patch(), draft=draft)
+    return replace(verdict, findings=found, object=pod, patch=draft.patch())
 
 
 def opened(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ from webhook.core.modes import Mode
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
-    from webhook.core.draft import Draft
     from webhook.core.edits import Edit
 
 
@@ -99,13 +98,3 @@ class Verdict:
     object: dict[str, Any]
     patch: list[dict[str, Any]]
     failed: tuple[tuple[str, Exception], ...] = ()
-    draft: Draft | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def changes(self) -> list[Edit]:
-        """The patch as symbolic edits of the original object."""
-        return self.draft.changes() if self.draft is not None else []
-
-    @property
-    def denied(self) -> bool:
-        return any(finding.action == "denied" for finding in self.findings)

@@ -48,7 +48,7 @@ def run(  # noqa: PLR0913  # the options of a run
     draft = Draft(obj) if draft is None else draft
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
-        return Verdict((), obj, [], draft=draft)
+        return Verdict((), obj, [])
     asked = cx.modes.asked(rules)
     chosen, cx = cx, _as_it_came(pod, cx, asked)
     if chosen.was_chosen:
@@ -74,7 +74,7 @@ def run(  # noqa: PLR0913  # the options of a run
         else:
             findings.extend(found)
     patch = draft.patch() if patched else []
-    return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
+    return Verdict(tuple(findings), obj, patch, tuple(failed))
 
 
 def _as_it_came(pod: Pod, cx: Context, asked: Iterable[tuple[Rule, Mode]]) -> Context:
@@ -119,7 +119,7 @@ def run_on_object(
         else:
             findings.extend(found)
     patch = draft.patch() if shared is None else []
-    return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
+    return Verdict(tuple(findings), obj, patch, tuple(failed))
 
 
 def _allowed(
