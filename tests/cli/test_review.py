@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonpatch
 import pytest
 import yaml
 
@@ -33,6 +35,21 @@ def deployment(kind: str = "Deployment") -> dict[str, Any]:
     if kind == "CronJob":
         spec = {"jobTemplate": {"spec": spec}}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "d"}, "spec": spec}
+
+
+def review(obj: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "namespace": "default",
+            "operation": "CREATE",
+            "object": obj,
+        },
+    }
 
 
 TOLERATION = {"key": TODAY, "operator": "Exists", "effect": "NoSchedule"}
@@ -97,6 +114,12 @@ BAD_AFFINITY = {"scheduler.alpha.kubernetes.io/affinity": "{"}
             2,
             id="a List: the worst of its items counts",
         ),
+        pytest.param(review(pod()), 0, id="a review of a plain pod: nothing found"),
+        pytest.param(review(pod({LEGACY: "1"})), 2, id="a review of a legacy pod: repaired"),
+        pytest.param(
+            review(pod({LEGACY: "1"}, **BAD_AFFINITY)), 3, id="a review that needs manual changes"
+        ),
+        pytest.param(review(SERVICE), 0, id="a review of something else: nothing found"),
     ],
 )
 @pytest.mark.parametrize("output", ["text", "json", "yaml"])
@@ -123,6 +146,17 @@ def test_a_repaired_pod_comes_out_as_data(gpu_webhook: Command) -> None:
         )
         == data
     )
+
+
+def test_a_review_comes_out_as_the_answer_of_the_server(gpu_webhook: Command) -> None:
+    sent = review(pod({LEGACY: "2"}))
+
+    answer = json.loads(gpu_webhook("review", "-f", "-", "-o", "json", stdin=json.dumps(sent)).out)
+
+    patch = json.loads(base64.b64decode(answer["response"]["patch"]))
+    mended = jsonpatch.apply_patch(sent["request"]["object"], patch)
+    assert answer["response"]["uid"] == "u-1"
+    assert mended["spec"]["containers"][0]["resources"]["limits"] == {TODAY: "2"}
 
 
 def test_names_move_no_cursor(gpu_webhook: Command) -> None:
@@ -224,9 +258,13 @@ def test_a_pod_is_judged_as_its_class_will_leave_it(
     args = ("review", "-f", "-", "--inventory=nodes.json", "--config=settings.yaml")
 
     of_pod = gpu_webhook(*args, stdin=json.dumps(pod(limits)))
+    asked = gpu_webhook(*args, "-o", "json", stdin=json.dumps(review(pod(limits))))
+    answer = json.loads(asked.out)["response"]
 
     assert ("GPU301" in of_pod.out) == bool(end)
     assert f"{end}]" in of_pod.out or not end
+    assert answer["allowed"] is not bool(end)
+    assert "refused]" not in str(answer.get("warnings"))
 
 
 def test_settings_are_used(gpu_webhook: Command, tmp_path: Path) -> None:
@@ -268,9 +306,9 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         pytest.param("[" * 5000, "too deeply nested", id="deep nesting"),
         pytest.param(f"kind: Pod\n{BOMB}", "values, by its aliases", id="an alias bomb"),
         pytest.param(
-            json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}),
-            "stdin: is a call of the API server; pass a manifest",
-            id="a call of the API server",
+            json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v2"}),
+            "apiVersion:",
+            id="a review of a version that is not spoken",
         ),
     ],
 )
@@ -305,3 +343,8 @@ def test_every_file_is_reviewed(gpu_webhook: Command, tmp_path: Path) -> None:
     done = gpu_webhook("review", "-f", "legacy.yaml", "-f", "clean.yaml", "-o", "json")
     assert done.code == 2
     assert len(json.loads(done.out)["object"]["items"]) == 2
+
+    (tmp_path / "review.yaml").write_text(yaml.safe_dump(review(pod())))
+    done = gpu_webhook("review", "-f", "legacy.yaml", "-f", "review.yaml")
+    assert (done.code, done.out) == (1, "")
+    assert "an AdmissionReview stands alone" in done.err

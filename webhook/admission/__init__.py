@@ -1,4 +1,4 @@
 """From the bytes of an AdmissionReview to the bytes of the answer.
 
-Other rooms use: app, decide, endpoint, outcome, review, workloads.
+Other rooms use: app, decide, endpoint, outcome, request_pods, review, workloads.
 """

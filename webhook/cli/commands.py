@@ -182,7 +182,8 @@ _command(
         metavar="FILE",
         required=True,
         multiple=True,
-        help="Pods, workloads or a List, as YAML or JSON; - for stdin. May be repeated.",
+        help="Pods, workloads, a List or an AdmissionReview, as YAML or JSON; - for stdin. "
+        "May be repeated.",
     ),
     output("text", "json", "yaml"),
     CONFIG,

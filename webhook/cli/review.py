@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from webhook.admission import workloads
-from webhook.cli import inputs
+from webhook.admission import request_pods, workloads
+from webhook.capacity.runtime_class import as_admitted
+from webhook.cli import inputs, manifests
 from webhook.core.errors import InputError
 from webhook.core.findings import Finding, Severity, Verdict
 from webhook.core.modes import IGNORE, Mode, modes_for
 from webhook.core.rule import Context
 from webhook.evaluation.evaluate import Stages, evaluate
 from webhook.evaluation.workloads import objects, templates_of
-from webhook.files.source import Source
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT
 from webhook.reports.printing import PRINTED, as_yaml
 from webhook.reports.visible import visible
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
-from webhook.yamlpatch import documents as texts
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from webhook.capacity.nodes import Inventory
     from webhook.core.settings import Settings
 
-_ADVICE = "pass a manifest as YAML or JSON"
 _NOTHING_FOUND, _REPAIRED, _MANUAL = 0, 2, 3
 _WORDS = {_NOTHING_FOUND: "clean", _REPAIRED: "repaired", _MANUAL: "needs manual changes"}
 
@@ -42,6 +41,7 @@ class Reviewed:
     name: str
     verdict: Verdict
     opted_out: bool = False
+    was_stuck: bool = False
 
     @property
     def word(self) -> str:
@@ -75,7 +75,11 @@ def _counts(found: Finding) -> bool:
 def run(args: SimpleNamespace) -> int:
     """Review the file; the exit code is that of the worst object."""
     settings, inventory = inputs.settings(args), inputs.inventory(args)
-    documents = [each for file in args.filename for each in _read(file)]
+    documents = [each for file in args.filename for each in manifests.read(file)]
+    if any(each["kind"] == "AdmissionReview" for each in documents):
+        if len(documents) > 1:
+            raise InputError("an AdmissionReview stands alone: give it without other objects")
+        return _answer(documents[0], args.output, settings, inventory)
     reviewed = [each for document in documents for each in _review(document, settings, inventory)]
     code = max((each.code for each in reviewed), default=_NOTHING_FOUND)
     if args.output == "text":
@@ -83,29 +87,6 @@ def run(args: SimpleNamespace) -> int:
     else:
         _print_data(args.output, _WORDS[code], _document(documents), reviewed)
     return code
-
-
-def _read(file: str) -> list[dict[str, Any]]:
-    """The objects of a file, `-` for stdin; raises InputError with line and advice."""
-    name = "stdin" if file == "-" else file
-    try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror}; {_ADVICE}") from error
-    source = Source.of(name, raw)
-    stream = texts.read(source.text)
-    for each in stream.unread:
-        at = source.place(each.at, each.at)
-        raise InputError(f"{name}:{at.line}:{at.column}: {each.reason}; {_ADVICE}")
-    found = [each.data for each in stream.documents if each.data is not None]
-    for position, document in enumerate(found, 1):
-        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise InputError(f"{name}: document {position} has no kind; {_ADVICE}")
-        if document["kind"] == "AdmissionReview":
-            raise InputError(f"{name}: is a call of the API server; {_ADVICE} (request.object)")
-    if not found:
-        raise InputError(f"{name}: contains no object; {_ADVICE}")
-    return found
 
 
 def _review(
@@ -141,7 +122,7 @@ def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
     is_pod = templates_of(obj, cx.settings) == [ROOT]
     found = (_of_pod(f) if is_pod else _of_workload(f, cx.namespace) for f in made.findings)
     verdict = Verdict(tuple(found), obj, made.draft.patch(), tuple(made.failed))
-    return Reviewed(made.name, verdict, bool(made.left_alone))
+    return Reviewed(made.name, verdict, bool(made.left_alone), bool(made.stuck))
 
 
 def _of_pod(found: Finding) -> Finding:
@@ -231,3 +212,51 @@ def _print_text(documents: list[dict[str, Any]], reviewed: list[Reviewed]) -> No
             console.print(Syntax(text, "yaml", theme="ansi_dark", background_color="default"))
         else:
             sys.stdout.write(text)
+
+
+def _answer(
+    document: dict[str, Any],
+    form: str,
+    settings: Settings,
+    inventory: Inventory | None,
+) -> int:
+    """An AdmissionReview in, the response out, as the endpoints would send it.
+
+    The response of /validate if it denies the object as /mutate would leave it; else that of
+    /mutate.
+    """
+    from webhook.admission import review as reviews
+    from webhook.admission.decide import MUTATE, VALIDATE, Decider
+    from webhook.telemetry.logs import Log
+
+    body = json.dumps(document).encode()
+    silent = Log(os.open(os.devnull, os.O_WRONLY))
+    decider = Decider(RULES, settings, inventory, silent, policy=POLICY, guards=GUARD)
+    answer = json.loads(decider.answer(MUTATE, reviews.parse(body)))
+    pod = request_pods.pod_of(reviews.parse(body).request)
+    code = _NOTHING_FOUND
+    if pod is not None:
+        cx = context(settings, inventory, document["request"]["namespace"])
+        reviewed = _judged(pod, cx)
+        code, cx = reviewed.code, replace(cx, stuck=reviewed.was_stuck)
+        document["request"]["object"] = as_admitted(Pod(pod), cx).raw
+        held = json.loads(decider.answer(VALIDATE, reviews.parse(json.dumps(document).encode())))
+        answer = _joined(answer, held)
+    sys.stdout.write(PRINTED["yaml" if form == "text" else form](answer))
+    return code
+
+
+def _joined(mutated: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
+    """Both answers, as a user would see them."""
+    if not validated["response"]["allowed"]:
+        return validated
+    for member in ("warnings", "auditAnnotations"):
+        of_both = [each["response"].get(member) for each in (mutated, validated)]
+        both = [each for each in of_both if each]
+        if len(both) > 1:
+            first, second = both
+            joined = first + second if isinstance(first, list) else {**first, **second}
+            mutated["response"][member] = joined
+        elif both:
+            mutated["response"][member] = both[0]
+    return mutated
