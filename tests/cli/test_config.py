@@ -138,15 +138,15 @@ pytestmark = pytest.mark.usefixtures("files")
         ),
         pytest.param(
             ["-"],
-            f"capacity: {{startupTaints: [{'a, ' * 100}{{}}]}}",
+            f"annotationSchedulers: [{'a, ' * 100}{{}}]",
             1,
             [],
             [
                 (
-                    "stdin:1:328: must be a text, the key of a taint, in which a * may stand at "
-                    "the end, as example.com/starting, not a map"
+                    "stdin:1:324: must be a text, the name of a scheduler, a DNS subdomain, as "
+                    "my-scheduler, not a map"
                 ),
-                f"    1 | {('a, ' * 20)}{{}}]}}",
+                f"    1 | {('a, ' * 20)}{{}}]",
                 f"      | {' ' * 60}^",
             ],
             id="a long line is cut around the place",

@@ -13,6 +13,7 @@ from webhook.core.errors import SettingsError
 from webhook.core.modes import Mode
 from webhook.core.selection import Selection
 from webhook.core.settings import (
+    Affinity,
     Allowance,
     Capacity,
     CustomKind,
@@ -66,6 +67,11 @@ if TYPE_CHECKING:
             id="models",
         ),
         pytest.param(
+            "affinity: {emptyNamespaces: all}",
+            Settings(affinity=Affinity("all")),
+            id="affinity",
+        ),
+        pytest.param(
             "drivers: {profile: host-path, remove: [/opt/nv*], podSecurity: baseline, "
             "hostPath: {libraryPath: /l, mounts: [{path: /a, mountPath: /b}, "
             "{path: /c, mountPath: /d, type: File}]}}",
@@ -99,6 +105,11 @@ if TYPE_CHECKING:
             "tolerations: {taints: ['sku=gpu:NoSchedule', 'sku=gpu:NoSchedule']}",
             Settings(taints=(Taint("sku", "gpu"),)),
             id="the same taint again, which a pod tolerates once",
+        ),
+        pytest.param(
+            "annotationSchedulers: [mine]",
+            Settings(annotation_schedulers=("mine",)),
+            id="schedulers of the annotation",
         ),
         pytest.param(
             "unsafe: [quota-names, GPU134]",
@@ -236,8 +247,8 @@ if TYPE_CHECKING:
             id="whole numbers, however they are written",
         ),
         pytest.param(
-            "capacity: {equivalentSchedulers: &names [mine], startupTaints: *names}",
-            Settings(capacity=Capacity(("mine",), ("mine",))),
+            "capacity:\n  equivalentSchedulers: &names [mine]\nannotationSchedulers: *names\n",
+            Settings(annotation_schedulers=("mine",), capacity=Capacity(("mine",))),
             id="an alias",
         ),
     ],
@@ -259,7 +270,12 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("[]", "1:1: must be a map of scope", id="a list instead of a map"),
         pytest.param("unsafe: mine", "1:9: must be a list", id="a text instead of a list"),
         pytest.param(
-            "resources: {legacy: [[]]}", "1:22: must be a text", id="a list instead of a text"
+            "annotationSchedulers: [[]]", "1:24: must be a text", id="a list instead of a text"
+        ),
+        pytest.param(
+            "annotationSchedulers: [My_Own]",
+            "1:24: must be the name of a scheduler, a DNS subdomain, as my-scheduler, not 'My_Own'",
+            id="a scheduler that is never taken from the annotation",
         ),
         pytest.param(
             "models: {values: []}",
@@ -610,7 +626,7 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("models: {mig: 'true'}", "1:15: must be true or false", id="a true in quotes"),
         pytest.param("models: {mig: yes}", "1:15: must be true or false", id="a yes"),
         pytest.param("placement: {value: true}", '"true"', id="a truth instead of a text"),
-        pytest.param("resources: {legacy: [~]}", "1:22: must be", id="nothing for a text"),
+        pytest.param("annotationSchedulers: [~]", "1:24: must be", id="nothing for a text"),
         pytest.param("? [a]\n: b", "1:3: there is no setting a list", id="a list for a name"),
         pytest.param(
             '"a\\e[1m": b', "1:1: there is no setting 'a\\x1b[1m'", id="nothing a terminal obeys"
@@ -720,7 +736,7 @@ POOLS = ",\n".join(f"{{name: p{number}, gpus: {{nvidia.com/gpu: 8}}}}" for numbe
 @pytest.mark.parametrize(
     ("text", "made"),
     [
-        pytest.param(f"capacity: {{startupTaints: [{LONG}]}}", 20_000, id="one long line"),
+        pytest.param(f"annotationSchedulers: [{LONG}]", 20_000, id="one long line"),
         pytest.param(f"capacity: {{pools: [{POOLS}]}}", 5_000, id="many maps in braces"),
         pytest.param(f"capacity: {{pools: [{POOLS}}}}}", 0, id="many maps, and a bracket missing"),
     ],
@@ -732,7 +748,7 @@ def test_only_libyaml_reads_a_large_file(
     monkeypatch.setattr(nodes_of_yaml, "Slow", None)
     if made:
         settings = settings_file.parse(text)
-        assert len(settings.capacity.startup_taints) + len(settings.capacity.pools) == made
+        assert len(settings.annotation_schedulers) + len(settings.capacity.pools) == made
     else:
         with pytest.raises(SettingsError, match=r"5000:41: is not YAML: while parsing a flow"):
             settings_file.parse(text)
@@ -864,7 +880,7 @@ def test_aliases_of_aliases_stop_nobody() -> None:
     [
         pytest.param("\n".join(f"scope{number}: x" for number in range(50_000)), id="of names"),
         pytest.param("scope: gpu\n" * 5_000, id="of a name that stands again and again"),
-        pytest.param(f"unsafe: [{'!x a, ' * 5_000}]", id="of tags"),
+        pytest.param(f"annotationSchedulers: [{'!x a, ' * 5_000}]", id="of tags"),
     ],
 )
 def test_a_file_of_mistakes_is_soon_read(text: str) -> None:

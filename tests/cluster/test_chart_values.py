@@ -313,9 +313,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"settings": {"models": {"label": "bad label!"}}},
         "/settings/models/label",
     ),
-    "a runtime class in capitals": (
-        {"settings": {"drivers": {"runtimeClass": "Bad_Name"}}},
-        "/settings/drivers/runtimeClass",
+    "a scheduler in capitals": (
+        {"settings": {"annotationSchedulers": ["Bad_Name"]}},
+        "/settings/annotationSchedulers/0",
     ),
     "a resource without a domain": (
         {"settings": {"resources": {"legacy": ["gpu"]}}},

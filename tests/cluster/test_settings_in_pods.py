@@ -84,6 +84,7 @@ FINE = {
     },
     "a model of no name": {"models": {"values": {"K80": [""]}}},
     "the longest target": {"resources": {"target": f"{LONG_DOMAIN[:244]}/{LONG_NAME}"}},
+    "a long scheduler": {"annotationSchedulers": [LONG_DOMAIN]},
 }
 
 
@@ -177,6 +178,9 @@ def as_sent(settings: Settings) -> Json:
     """A legacy pod, repaired; it asks for a model only where the settings do not place it."""
     more = {} if settings.placement.enabled else {"nodeSelector": dict(LEGACY_NAME)}
     made = named(pod(alpha(), **more), "repaired")
+    if settings.annotation_schedulers:
+        name = settings.annotation_schedulers[0]
+        made["metadata"]["annotations"] = {"scheduler.alpha.kubernetes.io/name": name}
     before = deepcopy(made)
     run(RULES, made, context(settings))
     assert made != before

@@ -281,9 +281,10 @@ def test_another_selector_takes_the_place_of_a_model_that_became_affinity(
     assert of(tenant.apply(what), "spec", "affinity") == of(first, "spec", "affinity")
 
 
-HOSTNAME = "pod.beta.kubernetes.io/hostname"
+SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 OF_SETTINGS = {
     "workloads": {"repair": True},
+    "annotationSchedulers": ["volcano"],
     "placement": {"enabled": True},
     "drivers": {
         "profile": "host-path",
@@ -297,20 +298,21 @@ OF_SETTINGS = {
 
 @sides
 def test_what_the_settings_ask_for_follows_the_manifest(tenant: Tenant) -> None:
-    what = made_by("Deployment", pod(alpha(), annotations={HOSTNAME: "worker"}), 0)
+    """The API server writes defaults: a schedulerName, say, where the author wrote none."""
+    what = made_by("Deployment", pod(alpha(), annotations={SCHEDULER: "volcano"}), 0)
     no_gpu = changed(what, *LIMITS, to={"memory": "1Gi"})
-    no_gpu = changed(no_gpu, "metadata", "annotations", HOSTNAME, to=None)
+    no_gpu = changed(no_gpu, "metadata", "annotations", SCHEDULER, to=None)
     with another_server(tenant, nodes.from_inventory(INVENTORY), OF_SETTINGS):
         first = tenant.apply(what)
         second = tenant.apply(what)
-        assert of(first, "spec", "hostname") == "worker"
+        assert of(first, "spec", "schedulerName") == "volcano"
         assert of(first, "spec", "nodeSelector") == {"nvidia.com/gpu.present": "true"}
         assert len(of(first, "spec", "volumes")) == 1
         assert first["metadata"]["generation"] == second["metadata"]["generation"]
         assert first["metadata"]["annotations"][RECORD] == second["metadata"]["annotations"][RECORD]
 
         without = tenant.apply(no_gpu)
-        assert of(without, "spec", "hostname") is None
+        assert of(without, "spec", "schedulerName") == "default-scheduler"
         assert of(without, "spec", "nodeSelector") is None
         assert of(without, "spec", "volumes") is None
         assert not {"env", "volumeMounts"} & of(without, "spec", "containers", 0).keys()

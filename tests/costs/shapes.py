@@ -39,6 +39,7 @@ capacity:
   - gpus: {nvidia.com/gpu: 4}
 tolerations:
   taints: ["sku=gpu:NoSchedule"]
+annotationSchedulers: [mine]
 drivers:
   profile: host-path
   hostPath: {mounts: [{path: /usr/lib/nvidia-375, mountPath: /usr/lib/nvidia}]}

@@ -1794,7 +1794,7 @@ def with_mounts(path: str = "/opt/driver") -> Drivers:
 
 def set_to(cx: Context = K80, **settings: Any) -> Context:
     """Give the cluster these settings, and the nodes the label that they ask for."""
-    made = Settings(**settings)
+    made = Settings(annotation_schedulers=("volcano", "kai"), **settings)
     known = cx.inventory or Inventory()
     if made.placement.enabled:
         label = {made.placement.label: made.placement.value}
@@ -1809,14 +1809,15 @@ CLASSES = replace(
 WITH_LABEL = set_to(placement=Placement(enabled=True))
 WITH_CLASS = set_to(CLASSES, drivers=Drivers(runtime_class="nvidia"))
 WITH_BOTH = set_to(drivers=with_mounts(), placement=Placement(enabled=True))
+SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 NO_GPU: Raw = {"memory": "1Gi"}
 TODAY = {GPU: "1"}
 ZONE = terms(("zone", "In", ["a"]))
 HAS_LD = container(env=[{"name": "LD_LIBRARY_PATH", "value": "/opt"}])
 
 
-def called(name: str) -> Raw:
-    return pod(annotations={HOSTNAME: name})
+def scheduled(name: str) -> Raw:
+    return pod(annotations={SCHEDULER: name})
 
 
 def two(first: Raw, second: Raw) -> Raw:
@@ -1845,7 +1846,7 @@ def two(first: Raw, second: Raw) -> Raw:
             WITH_CLASS, pod(container({GPU: "1"})), pod(container(NO_GPU)), id="no class any more"
         ),
         pytest.param(WITH_CLASS, pod(), pod(runtimeClassName="own"), id="a class of the author's"),
-        pytest.param(set_to(), called("a"), called("b"), id="another hostname"),
+        pytest.param(set_to(), scheduled("volcano"), scheduled("kai"), id="another scheduler"),
     ],
 )  # fmt: skip
 def test_what_the_settings_ask_for_follows_the_author(
@@ -1858,12 +1859,19 @@ def test_what_the_settings_ask_for_follows_the_author(
 @pytest.mark.parametrize(
     ("cx", "first", "second"),
     [
-        pytest.param(set_to(), called("a"), pod(), id="no hostname any more"),
-        pytest.param(set_to(), called("a"), pod(hostname="b"), id="another one"),
-        pytest.param(set_to(), called("a"), pod(hostname="a"), id="in words of today"),
+        pytest.param(set_to(), scheduled("volcano"), pod(), id="no scheduler any more"),
+        pytest.param(
+            set_to(),
+            scheduled("volcano"),
+            pod(schedulerName="default-scheduler"),
+            id="the default scheduler",
+        ),
+        pytest.param(
+            set_to(), scheduled("volcano"), pod(schedulerName="volcano"), id="in words of today"
+        ),
     ],
 )  # fmt: skip
-def test_a_hostname_that_the_annotation_gives_goes_with_it(
+def test_a_scheduler_that_the_annotation_names_goes_with_it(
     cx: Context, first: Raw, second: Raw, tool: Any
 ) -> None:
     """Helm keeps to itself what it applied last, without server-side apply."""

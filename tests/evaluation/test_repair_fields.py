@@ -35,7 +35,7 @@ SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 HOSTNAME = "pod.beta.kubernetes.io/hostname"
 TERMS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
 WISHES = ("spec", "affinity", "nodeAffinity", PREFERRED)
-SETTINGS = Settings(drivers=Drivers(runtime_class="nvidia"))
+SETTINGS = Settings(annotation_schedulers=("mine",), drivers=Drivers(runtime_class="nvidia"))
 
 
 def requirement(key: str, *values: str, operator: str = "In") -> Raw:
@@ -119,6 +119,13 @@ ANTI = ("spec", "affinity", "podAntiAffinity")
             id="tolerations of the annotation",
         ),
         pytest.param(("spec", "hostname"), None, "h", {noted((HOSTNAME,)): "h"}, id="a hostname"),
+        pytest.param(
+            ("spec", "schedulerName"),
+            "default-scheduler",
+            "mine",
+            {noted((SCHEDULER,)): "mine"},
+            id="a scheduler",
+        ),
         pytest.param(
             ("spec", "securityContext", "seccompProfile", "type"),
             None,
@@ -295,7 +302,7 @@ def test_what_a_repair_may_have_written(key: Any, before: Any, after: Any, words
             None,
             "theirs",
             {noted((SCHEDULER,)): "theirs"},
-            id="a scheduler that the annotation names",
+            id="a scheduler that the settings do not list",
         ),
         pytest.param(("spec", "securityContext", "runAsNonRoot"), None, True, {}, id="no root"),
         pytest.param(

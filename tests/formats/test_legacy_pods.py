@@ -428,7 +428,9 @@ TEMPLATES = {
     ),
     "a made annotation": pod(annotations=f"{AFFINITY}: {{{{ affinity }}}}"),
     "made tolerations": pod(annotations=f"{TOLERATIONS}: '{{{{ tolerations }}}}'"),
-    "a made hostname": pod(annotations="pod.beta.kubernetes.io/hostname: {{ name }}"),
+    "a made name of a scheduler": pod(
+        annotations="scheduler.alpha.kubernetes.io/name: {{ scheduler }}"
+    ),
     "a driver that the template may mount": pod(
         spec="volumes:\n- name: lib\n  hostPath: {path: /usr/lib/nvidia-375}\n"
     ).replace("        image: x\n", "        image: x\n        volumeMounts: {{ mounts }}\n"),

@@ -276,26 +276,31 @@ def test_sections_that_no_scheduler_read_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("namespaces", "expected"),
+    ("namespaces", "meaning", "expected"),
     [
-        pytest.param([], {"topologyKey": "t"}, id="an empty list is the own namespace"),
-        pytest.param(["a"], {"topologyKey": "t", "namespaces": ["a"]}, id="names stay as they are"),
-        pytest.param(None, {"topologyKey": "t"}, id="none always was the own namespace"),
+        pytest.param([], "own", {"topologyKey": "t"}, id="an empty list is the own namespace"),
+        pytest.param(
+            [], "all", {"topologyKey": "t", "namespaceSelector": {}}, id="or all, in 1.3-1.5"
+        ),
+        pytest.param(
+            ["a"], "all", {"topologyKey": "t", "namespaces": ["a"]}, id="names stay as they are"
+        ),
+        pytest.param(None, "all", {"topologyKey": "t"}, id="none always was the own namespace"),
     ],
 )
 @pytest.mark.parametrize("place", [REQUIRED, PREFERRED])
 def test_empty_namespaces(
-    namespaces: list[str] | None, expected: dict[str, Any], place: str
+    namespaces: list[str] | None, meaning: str, expected: dict[str, Any], place: str
 ) -> None:
     pod_term: dict[str, Any] = {"topologyKey": "t"}
     if namespaces is not None:
         pod_term["namespaces"] = namespaces
     value = [pod_term] if place == REQUIRED else [{"weight": 1, "podAffinityTerm": pod_term}]
     section = Section({place: value})
-    affinity.empty_namespaces(section)
+    affinity.empty_namespaces(section, meaning)
     assert pod_term == expected
-    note = "`namespaces: []` is taken for the pod's own namespace"
-    assert section.notes == ([note] if namespaces == [] else [])
+    meant = "all namespaces" if meaning == "all" else "the pod's own namespace"
+    assert section.notes == ([f"`namespaces: []` is taken for {meant}"] if namespaces == [] else [])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import (
+    Affinity,
     DriverMount,
     Drivers,
     Models,
@@ -27,10 +28,11 @@ GPUS = {"nvidia.com/gpu": 4}
 SETTINGS = {
     "default": Settings(),
     "further names": Settings(legacy_resources=(LEGACY, OPAQUE), gpu_resources=("nvidia.com/*",)),
-    "all legacy": Settings(scope="all-legacy"),
+    "all legacy": Settings(scope="all-legacy", affinity=Affinity("all")),
     "shared": Settings(
         gpu_resource="nvidia.com/gpu.shared",
         models=Models(shared=True, mig=True, values=(("Voodoo 2", ("V2",)),)),
+        annotation_schedulers=("gpu-scheduler",),
     ),
     "gke": Settings(models=Models(profile="gke"), taints=(Taint("sku", "gpu"), Taint("x", "y"))),
     "nvidia-375": Settings(

@@ -25,6 +25,7 @@ DECLARED = (
     "/spec/nodeSelector/<model or placement>",
     "/spec/affinity",
     "/spec/tolerations/<toleration>",
+    "/spec/schedulerName",
     "/spec/runtimeClassName",
     "/spec/hostname",
     "/spec/subdomain",

@@ -19,6 +19,7 @@ from tests.evaluation.test_again import (
     LEGACY,
     MODEL,
     PRODUCT,
+    SCHEDULER,
     TOLERATIONS,
     Author,
     client_side,
@@ -173,20 +174,20 @@ SETTINGS = {
     "both": set_to(CLASSES, drivers=with_mounts(), placement=Placement(True, value="gpus")),
     "class": set_to(CLASSES, drivers=Drivers(runtime_class="nvidia")),
 }
-CALLED: list[tuple[Raw, Raw]] = [
-    ({}, {}), ({HOSTNAME: "a"}, {}), ({HOSTNAME: "b"}, {}), ({}, {"hostname": "b"})
+SCHEDULED: list[tuple[Raw, Raw]] = [
+    ({}, {}), ({SCHEDULER: "volcano"}, {}), ({SCHEDULER: "kai"}, {}), ({}, {"schedulerName": "kai"})
 ]  # fmt: skip
 
 
 @st.composite
 def shapes(draw: st.DrawFn) -> Raw:
     limits = st.sampled_from([*LIMITS, {"memory": "1Gi"}])
-    (placed, place), (annotated, called), (volumes, mounts) = (
-        draw(st.sampled_from(each)) for each in (PLACES, CALLED, DRIVERS)
+    (placed, place), (annotated, scheduled), (volumes, mounts) = (
+        draw(st.sampled_from(each)) for each in (PLACES, SCHEDULED, DRIVERS)
     )
     containers = [container(draw(limits), **mounts), container(draw(limits), name="side")]
     annotations = {**placed, **annotated}
-    asked = {**place, **called, **volumes}
+    asked = {**place, **scheduled, **volumes}
     made = pod(*containers[: draw(st.integers(1, 2))], annotations=annotations, **asked)
     return copy.deepcopy(made)
 

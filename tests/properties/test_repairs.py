@@ -412,6 +412,7 @@ NEEDED: dict[str, tuple[Raw, Raw, Raw]] = {  # annotations, members of the conta
     "/spec/nodeSelector/<model or placement>": ({}, {}, {"nodeSelector": {LABEL: "Tesla K80"}}),
     "/spec/affinity": ({}, {}, {"nodeSelector": {LABEL: "Tesla P100"}}),
     "/spec/tolerations/<toleration>": ({}, {}, {}),
+    "/spec/schedulerName": ({f"{ALPHA}/name": "gpu-scheduler"}, {}, {}),
     "/spec/runtimeClassName": ({}, {}, {}),
     "/spec/hostname": ({"pod.beta.kubernetes.io/hostname": "h"}, {}, {}),
     "/spec/subdomain": ({"pod.beta.kubernetes.io/subdomain": "s"}, {}, {}),
@@ -422,7 +423,10 @@ NEEDED: dict[str, tuple[Raw, Raw, Raw]] = {  # annotations, members of the conta
     ),
     "/spec/securityContext/seccompProfile": ({f"{SECCOMP}/pod": "runtime/default"}, {}, {}),
 }
-CLUSTER_OF = {"/spec/runtimeClassName": Cluster("runtime-class", "GFD")}
+CLUSTER_OF = {
+    "/spec/schedulerName": Cluster("shared", "none"),
+    "/spec/runtimeClassName": Cluster("runtime-class", "GFD"),
+}
 
 
 @pytest.mark.parametrize("place", DECLARED)

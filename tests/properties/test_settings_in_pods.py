@@ -91,6 +91,7 @@ SETTINGS = st.fixed_dictionaries(
         "placement": st.fixed_dictionaries(
             {"enabled": st.just(value=True)}, optional={"label": KEYS, "value": VALUES}
         ),
+        "annotationSchedulers": st.just(["other"]),
     },
 )
 

@@ -20,7 +20,7 @@ from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
-from webhook.core.settings import Settings
+from webhook.core.settings import Affinity, Settings
 from webhook.evaluation.engine import run
 from webhook.kube.pointer import Path
 from webhook.rules import affinity_annotation as rule
@@ -535,14 +535,22 @@ def test_an_empty_topology_key_of_preferred_anti_affinity_is_the_hostname() -> N
         ]
 
 
-def test_an_empty_list_of_namespaces_is_read_as_1_6_did() -> None:
+@pytest.mark.parametrize(
+    ("meaning", "note", "more"),
+    [
+        pytest.param("own", "the pod's own namespace", {}, id="as 1.6 read it"),
+        pytest.param("all", "all namespaces", {"namespaceSelector": {}}, id="as 1.3-1.5 read it"),
+    ],
+)
+def test_an_empty_list_of_namespaces(meaning: Any, note: str, more: Any) -> None:
+    cx = Context(Settings(affinity=Affinity(empty_namespaces=meaning)))
     listed = {**NEAR, "namespaces": []}
     named = {**NEAR, "namespaces": ["db"]}
     absent = {**NEAR, "namespaces": None}
     obj = said({"podAntiAffinity": {REQUIRED: [listed, named, absent]}})
-    assert found(rule, obj) == [
-        noted("`namespaces: []` is taken for the pod's own namespace"),
-        moved(Set(ANTI, {REQUIRED: [NEAR, named, NEAR]})),
+    assert found(rule, obj, cx) == [
+        noted(f"`namespaces: []` is taken for {note}"),
+        moved(Set(ANTI, {REQUIRED: [{**NEAR, **more}, named, NEAR]})),
     ]
 
 

@@ -316,7 +316,7 @@ def test_init_containers_of_a_manifest_are_those_of_their_own_rule(key: str) -> 
             "packer",
             {"schedulerName": "default-scheduler"},
             [left(SCHEDULER, "write schedulerName: packer if that scheduler runs here")],
-            id="a scheduler: only reported",
+            id="a scheduler that the settings do not list: only reported",
         ),
         pytest.param(
             SCHEDULER,
@@ -333,11 +333,36 @@ def test_the_table_of_dead_annotations(
     assert found(rule, legacy_pod({key: value}, **spec)) == expected
 
 
+LISTED = Context(Settings(annotation_schedulers=("packer",)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, Set(SPEC / "schedulerName", "packer"), id="nothing set"),
+        pytest.param(
+            {"schedulerName": "default-scheduler"},
+            Set(SPEC / "schedulerName", "packer"),
+            id="the default, which is the API server's word and not the author's",
+        ),
+        pytest.param({"schedulerName": "packer"}, None, id="that very scheduler"),
+        pytest.param({"schedulerName": "spreader"}, None, id="another scheduler: the field wins"),
+    ],
+)
+def test_a_scheduler_that_the_settings_list(spec: Any, expected: Edit | None) -> None:
+    finding = (
+        taken_over(SCHEDULER, "write schedulerName: packer", expected)
+        if expected
+        else taken_over(SCHEDULER, "schedulerName is set and wins; delete the annotation")
+    )
+    assert found(rule, legacy_pod({SCHEDULER: "packer"}, **spec), LISTED) == [finding]
+
+
 @pytest.mark.parametrize(
     "key", [SCHEDULER, CRITICAL, HINT, SYSCTLS, SECCOMP, "pod.beta.kubernetes.io/hostname", INIT[0]]
 )
 def test_a_pod_that_runs_is_only_warned(key: str) -> None:
-    findings = found(rule, modern_pod({key: "packer"}))
+    findings = found(rule, modern_pod({key: "packer"}), LISTED)
     assert [(each.edits, each.severity) for each in findings] == [((), Severity.MANUAL)]
 
 
@@ -369,7 +394,7 @@ def test_which_annotations_are_dead(key: str, expected: bool) -> None:  # noqa: 
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        pytest.param(SCHEDULER, False, id="of a scheduler: who knows whether it runs here"),
+        pytest.param(SCHEDULER, True, id="a scheduler: spec.schedulerName"),
         pytest.param(SYSCTLS, True, id="sysctls: of the security context"),
         pytest.param(f"{SECCOMP_OF}web", True, id="seccomp of a container"),
         pytest.param("pod.beta.kubernetes.io/hostname", True, id="a host name"),

@@ -122,6 +122,14 @@ class Drivers:
 
 
 @dataclass(frozen=True, slots=True)
+class Affinity:
+    """How the affinity annotation is read."""
+
+    # `namespaces: []` meant all namespaces in 1.3-1.5, and the pod's own since 1.6 (CHANGELOG-1.6).
+    empty_namespaces: Literal["own", "all"] = "own"
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """Adds this label as nodeSelector to GPU pods without nodeSelector and affinity."""
 
@@ -270,9 +278,11 @@ class Settings:
         "nvidia.com/mig-*",
     )
     models: Models = field(default_factory=Models)
+    affinity: Affinity = field(default_factory=Affinity)
     drivers: Drivers = field(default_factory=Drivers)
     placement: Placement = field(default_factory=Placement)
     taints: tuple[Taint, ...] = ()  # GPU pods tolerate them if a node has them
+    annotation_schedulers: tuple[str, ...] = ()  # the annotation .../name is converted for these
     policy: Policy = field(default_factory=Policy)
     capacity: Capacity = field(default_factory=Capacity)
     guard: Guard = field(default_factory=Guard)

@@ -26,7 +26,7 @@ Change = tuple[Any, Any]  # before and after; None means missing
 TOLERATIONS: Key = ("spec", "tolerations")
 
 _OF_PODS = ("nodeSelector", "affinity", "tolerations", "securityContext")
-_FIELDS = ("hostname", "subdomain", "runtimeClassName")
+_FIELDS = ("hostname", "subdomain", "schedulerName", "runtimeClassName")
 _OF_CONTAINERS = ("resources", "securityContext")
 # The names that identify items.
 LISTS = {"volumes": "name", "env": "name", "volumeMounts": "mountPath"}

@@ -34,9 +34,11 @@ _TODAY = dict(BETA_NODE_LABELS)
 # AKS labels models by the machine type of the node. If the settings do not, a policy may.
 _OF_ANY_NODE = "node.kubernetes.io/"
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
+_UNSET = (None, "", "default-scheduler")  # SetDefaults_PodSpec sets the last one
 _FIELDS: dict[Key, str] = {  # with the annotations that become these fields
     ("hostname",): "pod.beta.kubernetes.io/hostname",
     ("subdomain",): "pod.beta.kubernetes.io/subdomain",
+    ("schedulerName",): "scheduler.alpha.kubernetes.io/name",
     ("securityContext", "sysctls"): "security.alpha.kubernetes.io/sysctls",
 }
 _SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
@@ -78,7 +80,7 @@ class RepairFields:
             case ("spec", kind, _, "resources" | "env", *_):
                 return kind in KINDS and self._is_in_container(key[3:], before)
             case ("spec", *where):
-                return before in (None, "") and after is not None and self._is_field(where, after)
+                return before in _UNSET and after is not None and self._is_field(where, after)
             case _:
                 return False
 
@@ -105,6 +107,8 @@ class RepairFields:
             case ["runtimeClassName"]:
                 is_of_nvidia = str(value).startswith("nvidia")  # as the classes of the GPU operator
                 return is_of_nvidia or bool(value == self._settings.drivers.runtime_class)
+            case ["schedulerName"] if value not in self._settings.annotation_schedulers:
+                return False
             case ["securityContext", "seccompProfile", "type"]:
                 return value == "RuntimeDefault" and self._annotation(_SECCOMP) is not None
             case [_, name, "securityContext", "seccompProfile", "type"]:

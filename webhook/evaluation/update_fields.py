@@ -40,6 +40,8 @@ TOLERATED: Key = ("metadata", "annotations", TOLERATIONS_ANNOTATION)
 _OF_NODES = (("affinity", "nodeAffinity"),)
 _SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
 _IN_CONTAINERS = (("env",), ("volumeMounts",))
+# The values that the API server sets for missing fields.
+_DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
 VOLUMES: Key = ("volumes",)
 PLACED: Key = ("placement",)
 
@@ -260,7 +262,7 @@ class Update:
                 or any(not is_less(sent.values[word], value) for word in words)
             ):
                 found[key] = None
-            elif value == after and is_part(before, value):
+            elif value == after and (is_part(before, value) or before == _DEFAULTS.get(key)):
                 found[key] = before
         return found
 
@@ -367,7 +369,7 @@ def unwritten(
         key: value
         for key, value in sent.values.items()
         if (unit := unit_of(key)) in touched and then.values.get(key) == value
-        if _is_of_words(key, unit, labels, settings)
+        if _is_of_words(key, unit, labels, settings) and value != _DEFAULTS.get(key)
         if not authors.may_have_written(sent.at, key)
     }
 

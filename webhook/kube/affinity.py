@@ -110,12 +110,17 @@ def _note_unknown(section: Section, where: str, key: str) -> None:
         section.notes.append(f"{key[:40]!r} in {where} was never read")
 
 
-def empty_namespaces(section: Section) -> None:
-    """Replace `namespaces: []`, which meant all namespaces until 1.5, by its meaning since 1.6."""
+def empty_namespaces(section: Section, meaning: str) -> None:
+    """Replace `namespaces: []` by its meaning: all namespaces (1.3-1.5), or the pod's (1.6+)."""
     for term in pod_terms(section.value):
         if term.get("namespaces") == []:
             del term["namespaces"]
-            section.notes.append("`namespaces: []` is taken for the pod's own namespace")
+            if meaning == "all":
+                term["namespaceSelector"] = {}
+            section.notes.append(
+                "`namespaces: []` is taken for "
+                + ("all namespaces" if meaning == "all" else "the pod's own namespace")
+            )
 
 
 def empty_topology_key(section: Section) -> None:

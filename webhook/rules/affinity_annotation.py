@@ -10,8 +10,8 @@ DaemonSet pod stays on its node; preferred terms are added. GPU model names unde
 `alpha.kubernetes.io/nvidia-gpu-name` become the values that nodes have now (see GPU105). An empty
 topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. The beta labels of
 zone, region, arch, os and instance type become the stable labels, unless nodes have only the beta
-labels. `namespaces: []` means the namespace of the pod, as since 1.6; a warning says so, because it
-meant all namespaces before.
+labels. `namespaces: []` means the namespace of the pod (`affinity.emptyNamespaces: all` for
+manifests of 1.3-1.5).
 
 Parts that never had an effect stay in the annotation and are reported as manual; with `--unsafe`
 they are removed. These parts are `requiredDuringSchedulingRequiredDuringExecution`, which was
@@ -161,7 +161,7 @@ def _prepare(
         affinity.terms_of_no_pods(section)
         affinity.empty_topology_key(section)
     affinity.drop_empty(section)
-    affinity.empty_namespaces(section)
+    affinity.empty_namespaces(section, cx.settings.affinity.empty_namespaces)
     affinity.rename_labels(
         section, lambda key, values: node_labels.today_of(key, values, cx.inventory)
     )

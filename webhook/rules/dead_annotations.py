@@ -4,12 +4,12 @@ Why: each of them became a field of the pod long ago. The API server warns about
 ignores the others.
 
 Does: on a pod that can never run as it is, writes the fields that neither weaken the pod nor cause
-its refusal (safe sysctls, RuntimeDefault seccomp, hostname and subdomain) unless they are set. It
-removes those annotations, IBM's `nvidiaGPU` hint and `pod.alpha.kubernetes.io/initialized`, which
-could stop a StatefulSet before 1.8. It only reports the name of another scheduler, `critical-pod`
-(the Priority plugin refuses a class that is added later), unsafe sysctls, unconfined and local
-seccomp profiles, and init containers, which the API server drops before a webhook sees the pod. On
-a pod that can run, all of them are only reported.
+its refusal (safe sysctls, RuntimeDefault seccomp, hostname, subdomain, and the scheduler if the
+settings list it) unless they are set. It removes those annotations, IBM's `nvidiaGPU` hint and
+`pod.alpha.kubernetes.io/initialized`, which could stop a StatefulSet before 1.8. It only reports
+`critical-pod` (the Priority plugin refuses a class that is added later), unsafe sysctls, unconfined
+and local seccomp profiles, and init containers, which the API server drops before a webhook sees
+the pod. On a pod that can run, all of them are only reported.
 
 Safety: safe.
 """
@@ -102,8 +102,7 @@ def is_dead(key: str) -> bool:
 
 def becomes_field(key: str) -> bool:
     """Whether what this annotation says may be taken over by a field."""
-    reader = _reader(key)
-    return callable(reader) and reader is not _scheduler
+    return callable(_reader(key))
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -141,7 +140,11 @@ def _scheduler(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa
         return _Reading("it is no legal schedulerName; delete it", None)
     if value == _DEFAULT:
         return _Reading("it is the default; delete it", ())
-    return _Reading(f"write schedulerName: {value[:60]} if that scheduler runs here", None)
+    if value not in cx.settings.annotation_schedulers:
+        return _Reading(f"write schedulerName: {value[:60]} if that scheduler runs here", None)
+    # SetDefaults_PodSpec has already put the default there, so that is not the author's word.
+    spec = {} if pod.spec.get("schedulerName") == _DEFAULT else pod.spec
+    return _field(pod.spec_at / "schedulerName", spec, value, f"schedulerName: {value[:60]}")
 
 
 def _sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
@@ -184,7 +187,7 @@ def _host_name(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa
     return _field(pod.spec_at / field, pod.spec, value, f"{field}: {value}")
 
 
-# A function reads what depends on the value.
+# A function reads what a field can take over.
 _READERS: dict[str, _Reader | _Reading] = {
     "scheduler.alpha.kubernetes.io/name": _scheduler,
     "scheduler.alpha.kubernetes.io/critical-pod": _Reading(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from webhook.core import settings as core
 from webhook.settings import values as v
@@ -47,3 +47,12 @@ class Models(Section):
     def to_core(self) -> core.Models:
         made: core.Models = super().to_core()
         return replace(made, values=tuple(self.values.items()))
+
+
+class Affinity(Section):
+    """How the affinity annotation is read."""
+
+    CORE = core.Affinity
+    empty_namespaces: Literal["own", "all"] = DEFAULT.affinity.empty_namespaces
+    """What `namespaces: []` means there: the pod's own namespace (from 1.6 on), or all
+    (1.3-1.5)."""

@@ -116,6 +116,10 @@ NamespacedName = Annotated[
     ),
 ]
 Scheduler = Annotated[str, Text("the name of a scheduler", r"[!-~]+", "my-scheduler")]
+# GPU108 accepts only such a name from the annotation.
+AnnotationScheduler = Annotated[
+    str, Text("the name of a scheduler, a DNS subdomain", SUBDOMAIN, "my-scheduler")
+]
 HostPath = Annotated[
     str,
     Text(

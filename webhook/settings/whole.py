@@ -11,7 +11,7 @@ from webhook.evaluation.workloads import READY_MADE
 from webhook.settings import values as v
 from webhook.settings.capacity import Capacity
 from webhook.settings.drivers import Drivers
-from webhook.settings.gpus import Models, ResourceNames
+from webhook.settings.gpus import Affinity, Models, ResourceNames
 from webhook.settings.maps import DEFAULT, Map, Section
 from webhook.settings.nodes import AT_THE_NAME
 from webhook.settings.placement import Placement, Tolerations, taint
@@ -85,8 +85,11 @@ class File(Section, title="Settings of gpu-webhook"):
     everything legacy."""
     resources: ResourceNames = Field(default_factory=ResourceNames)
     models: Models = Field(default_factory=Models)
+    affinity: Affinity = Field(default_factory=Affinity)
     drivers: Drivers = Field(default_factory=Drivers)
     tolerations: Tolerations = Field(default_factory=Tolerations)
+    annotation_schedulers: tuple[v.AnnotationScheduler, ...] = DEFAULT.annotation_schedulers
+    """The annotation scheduler.alpha.kubernetes.io/name is converted for these."""
     placement: Placement = Field(default_factory=Placement)
     policy: Policy = Field(default_factory=Policy)
     capacity: Capacity = Field(default_factory=Capacity)
@@ -120,9 +123,11 @@ class File(Section, title="Settings of gpu-webhook"):
             gpu_resource=self.resources.target,
             gpu_resources=self.resources.gpus,
             models=self.models.to_core(),
+            affinity=self.affinity.to_core(),
             drivers=self.drivers.to_core(),
             placement=self.placement.to_core(),
             taints=tuple(dict.fromkeys(map(taint, self.tolerations.taints))),
+            annotation_schedulers=self.annotation_schedulers,
             policy=self.policy.to_core(),
             capacity=self.capacity.to_core(),
             guard=self.guard.to_core(),
