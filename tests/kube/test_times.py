@@ -17,7 +17,6 @@ from webhook.kube.times import date, seconds_of, stamp
         pytest.param("1970-01-01T01:00:00+01:00", 0.0, id="of another zone"),
         pytest.param("soon", 0.0, id="no time"),
         pytest.param(None, 0.0, id="nothing"),
-        pytest.param("0001-01-01T00:00:00+23:59", 0.0, id="before all times that are known"),
     ],
 )
 def test_a_text_is_read(text: object, seconds: float) -> None:

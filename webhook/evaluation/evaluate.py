@@ -92,6 +92,7 @@ class Evaluation:
     left_alone: list[Path] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)  # the edits of all rules
     patch: list[dict[str, Any]] = field(default_factory=list)  # the same, as RFC 6902
+    stuck: Collection[Path] = ()  # the pods that could never run before the repair
     foretold: Sequence[Finding] = ()
     over: str = ""
     uncompared: bool = False  # text is inserted into a GPU pod of it later (in files)
@@ -225,9 +226,8 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
     (places, rest), obj, draft = pods, made.object, made.draft
     is_workload = any(places)  # the place of a pod is the root
     foretold = [rule for rule, mode in cx.modes.asked(stages.foretold) if mode is Mode.ENFORCE]
-    stuck: Collection[Path] = ()  # the pods that could never run before the repair
     if stages.repairs and (foretold or stages.policy):
-        stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
+        made.stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
     inside = replace(cx, template=True, workload=obj) if is_workload else cx
     for rules, asked_of in ((stages.repairs, rest), (stages.guards, places)):
         if not (rules and asked_of):
@@ -242,14 +242,14 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
             made.patch += verdict.patch
     made.patch += draft.patch()
     if foretold and made.patch:
-        then = replace(later(), was_stuck=True) if stuck else later()
+        then = replace(later(), was_stuck=True) if made.stuck else later()
         made.foretold = Asking(foretold).of(obj, then).findings
     if stages.policy:
         inside = around(cx, obj) if is_workload else cx
         asking = Asking(stages.policy, hear=hear)
-        repaired = replace(inside, was_stuck=True) if stuck else inside
+        repaired = replace(inside, was_stuck=True) if made.stuck else inside
         for place in rest if cx.in_manifest else places:
-            made.take(asking.of(obj, repaired if place in stuck else inside, place, draft))
+            made.take(asking.of(obj, repaired if place in made.stuck else inside, place, draft))
 
 
 def is_pod(data: Raw) -> bool:
