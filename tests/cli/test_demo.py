@@ -6,12 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.cli import demo_picture
 from tests.cluster.webhook import ROOT
+from tests.reports import browser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def shown(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +49,41 @@ def test_the_picture_in_the_readme_is_what_the_demo_prints_now() -> None:
     assert demo_picture.PICTURE.read_text() == drawn, f"stale: run `{demo_picture.RENEW}`"
     assert "](docs/demo.svg)" in (ROOT / "README.md").read_text()
     assert re.findall(r"url\((?!#)|href|@import", drawn) == [], "nothing comes from elsewhere"
+    assert "<script" not in drawn
+    assert len(drawn) < 60_000
     ET.fromstring(drawn)  # noqa: S314 (our own)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[browser.Browser]:
+    with browser.started() as program:
+        yield program
+
+
+# How many lines can be seen; one that is typed or fades in counts.
+LINES = """
+new Set(Array.from(document.querySelectorAll('.demo-matrix text'))
+    .filter(e => getComputedStyle(e).opacity > 0 && e.textContent.trim())
+    .map(e => e.getAttribute('y'))).size"""
+AT = "document.getAnimations().forEach(a => { a.pause(); a.currentTime = %d })"
+
+
+def test_the_lines_appear_one_after_the_other_and_stay(chromium: browser.Browser) -> None:
+    page = browser.Page(chromium, size=(1092, 700))
+    page.open(demo_picture.PICTURE.as_uri())
+    seen = []
+    for at in range(0, 5001, 500):
+        page.run(AT % at)
+        seen.append(page.run(LINES))
+    assert seen[:2] == [1, 1], "the command is typed first"
+    assert seen == sorted(seen)
+    assert len({*seen}) > 5
+    running = "document.getAnimations().length"
+    assert page.run(running) == 0, "what moves for over 5 s must have a way to stop it"
+    page.prefer(dark=False, motion=False)
+    page.open(demo_picture.PICTURE.as_uri())
+    assert page.run(running) == 0
+    assert page.run(LINES) == seen[-1], "a still picture has all of them"
 
 
 def test_a_pod_that_is_not_there_names_those_that_are() -> None:

@@ -147,10 +147,11 @@ class Page:
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self._browser.call(method, self._session, **parameters)
 
-    def prefer(self, *, dark: bool) -> None:
-        """What the system says of light and dark."""
+    def prefer(self, *, dark: bool, motion: bool = True) -> None:
+        """What the system says of light and dark, and of animations."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        moving = {"name": "prefers-reduced-motion", "value": "" if motion else "reduce"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme, moving])
         self.run("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
 
     def open(self, url: str) -> None:
