@@ -1,7 +1,7 @@
 """The real promtool: what Prometheus makes of rules and queries on series that a test writes.
 
-`python -m tests.monitoring.promtool` takes it out of Debian's package prometheus where there is
-none, and installs nothing: a service with its dependencies would come with that package.
+`python -m tests.monitoring.promtool` takes it, and prometheus itself, out of Debian's package where
+there are none, and installs nothing: a service with its dependencies would come with that package.
 """
 
 from __future__ import annotations
@@ -21,32 +21,35 @@ from tests.cluster.build import CACHE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_MISSING = "no promtool: run `make promtool`, or install Prometheus"
-_KEPT = CACHE / "programs" / "promtool"
+MISSING = "no promtool or prometheus: run `make promtool`, or install Prometheus"
+PROGRAMS = ("promtool", "prometheus")
+_KEPT = CACHE / "programs"
 
 
-def find() -> str | None:
+def find(name: str = "promtool") -> str | None:
     """The program, if there is one."""
-    return shutil.which("promtool") or (str(_KEPT) if _KEPT.exists() else None)
+    kept = _KEPT / name
+    return shutil.which(name) or (str(kept) if kept.exists() else None)
 
 
 def install() -> None:
-    """Keep the program of Debian's package in the cache."""
-    if find():
+    """Keep the programs of Debian's package in the cache."""
+    if all(map(find, PROGRAMS)):
         return
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     subprocess.run([*sudo, "apt-get", "-qq", "update"], check=True)
-    _KEPT.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=_KEPT.parent) as folder:
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_KEPT) as folder:
         subprocess.run(["apt-get", "-qq", "download", "prometheus"], check=True, cwd=folder)
         (package,) = Path(folder).glob("*.deb")
         subprocess.run(["dpkg-deb", "--extract", package, folder], check=True)
-        (Path(folder) / "usr" / "bin" / "promtool").replace(_KEPT)
+        for name in PROGRAMS:
+            (Path(folder) / "usr" / "bin" / name).replace(_KEPT / name)
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     program = find()
-    assert program, _MISSING
+    assert program, MISSING
     return subprocess.run([program, *words], capture_output=True, text=True, check=False)
 
 
@@ -87,4 +90,4 @@ def judge(
 
 if __name__ == "__main__":
     install()
-    sys.exit(None if find() else _MISSING)
+    sys.exit(None if all(map(find, PROGRAMS)) else MISSING)

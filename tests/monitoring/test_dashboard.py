@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from tests.monitoring import promtool
+from tests.monitoring import drawn, promtool, recorded
+from tests.monitoring.drawn import DASHBOARD, FILE, written
 from tests.monitoring.queries import ACTIONS, FAILED_OPEN, faults, kept
 from tests.monitoring.test_removal import (
     AT,
@@ -18,7 +17,9 @@ from tests.monitoring.test_removal import (
     LAST,
     LEGACY,
     MAY_GO,
+    REPAIRED,
     REVIEWS,
+    UNFINISHED,
     ago,
     hourly,
 )
@@ -26,18 +27,9 @@ from webhook.admission.outcome import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-FILE = Path(__file__).parents[2] / "manifests" / "monitoring" / "dashboard.json"
-DASHBOARD: dict[str, Any] = json.loads(FILE.read_text())
 PANELS = [each for each in DASHBOARD["panels"] if each["type"] not in {"row", "text"}]
-_CHOSEN = {"$__rate_interval": "4h", "$__range": "7d"}  # what Grafana writes for its variables
-
-
-def written(query: str) -> str:
-    for variable, value in _CHOSEN.items():
-        query = query.replace(variable, value)
-    assert "$" not in query
-    return query
 
 
 def query(title: str, number: int = 0) -> str:
@@ -50,6 +42,7 @@ QUERIES = {
     for panel in PANELS
     for target in panel["targets"]
 }
+REPAIRS = "gpu_webhook_rule_last_repair_timestamp_seconds"
 SEEN = "gpu_webhook_namespace_last_legacy_timestamp_seconds"
 DENIED = 'gpu_webhook_decisions_total{rule="GPU301", mode="enforce", action="denied"}'
 TEAM = 'namespace="team", kind="Job"'
@@ -64,6 +57,7 @@ def used() -> dict[str, list[Any]]:
         f'{SEEN}{{namespace="team"}}': hourly(40, lambda _: ago(2)),
         f'{REVIEWS}{{path="/mutate", outcome="patched"}}': hourly(40, rising),
         DENIED: hourly(1, lambda _: 3),
+        f'{REPAIRS}{{rule="GPU201"}}': hourly(40, lambda _: ago(3)),
         'gpu_webhook_decisions_total{action="repaired"}': hourly(40, rising),
         f'{FAILED_OPEN}{{name="repair.gpu-webhook.dev"}}': hourly(40, rising),
         'gpu_webhook_build_info{version="1"}': hourly(40, lambda _: 1),
@@ -84,6 +78,22 @@ def test_each_panel_shows_something(tmp_path: Path) -> None:
     promtool.judge(tmp_path, used(), asked, interval="1h")
 
 
+@pytest.mark.slow
+def test_each_panel_shows_what_a_real_server_exposes(tmp_path: Path) -> None:
+    """By a real Prometheus; `python -m tests.monitoring.drawn` makes a picture of it."""
+    with recorded.prometheus(tmp_path) as found:
+        page = drawn.page(PANELS, found)
+    assert "No data" not in page
+    assert page.count("<svg") == sum(each["type"] == "timeseries" for each in PANELS)
+    for shown in ("not yet", "GPU201", ">720<", "4.8 hours ago", "GPU304", "would deny", "90 days"):
+        assert shown in page
+    assert not [each for each in PANELS if f">{no_value(each)}<" in page]
+
+
+def no_value(panel: dict[str, Any]) -> str:
+    return str(panel["fieldConfig"]["defaults"].get("noValue", "No data"))
+
+
 @pytest.mark.parametrize("each", QUERIES.values(), ids=QUERIES)
 def test_a_query_names_what_a_server_exposes(each: str) -> None:
     assert list(faults(each)) == []
@@ -102,6 +112,15 @@ VERDICTS: dict[str, tuple[dict[str, list[Any]], float]] = {
         NONE | {f'{FAILED_OPEN}{{name="repair.gpu-webhook.dev"}}': hourly(2, lambda _: 1)},
         0,
     ),
+    "none, but a review was not finished": (NONE | {UNFINISHED: hourly(2, lambda _: 1)}, 0),
+    "none, but a modern pod ran only repaired": (
+        NONE | {f'{REPAIRS}{{rule="GPU201"}}': hourly(2, lambda _: ago(1))},
+        0,
+    ),
+    "none, and the last repair was 39 days ago": (
+        NONE | {f'{REPAIRS}{{rule="GPU201"}}': hourly(40, lambda _: ago(39))},
+        1,
+    ),
     "none, and a call of another webhook failed open": (
         NONE | {f'{FAILED_OPEN}{{name="other"}}': hourly(2, lambda _: 1)},
         1,
@@ -113,14 +132,17 @@ VERDICTS: dict[str, tuple[dict[str, list[Any]], float]] = {
 def test_whether_it_may_be_removed(
     series: dict[str, list[Any]], verdict: float, tmp_path: Path
 ) -> None:
-    asked = [(AT, query("Nothing legacy for 30 days"), {"{}": verdict})]
+    asked = [(AT, query("Not needed for 30 days"), {"{}": verdict})]
     promtool.judge(tmp_path, series, asked, interval="1h")
 
 
 def test_the_dashboard_asks_as_the_page_does() -> None:
     for title, wanted in (
-        ("Nothing legacy for 30 days", MAY_GO),
-        ("Calls that failed in 30 days", FAILED),
+        ("Not needed for 30 days", MAY_GO),
+        ("Not needed for 30 days", FAILED),
+        ("Not needed for 30 days", REPAIRED),
+        ("Not judged in 30 days", FAILED),
+        ("Repairs by GPU20x", REPAIRED),
         ("By namespace and kind of owner, 30 days", FROM_WHERE),
     ):
         assert " ".join(wanted.split()) in query(title)

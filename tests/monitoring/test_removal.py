@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 UNINSTALL = (Path(__file__).parents[2] / "docs" / "uninstall.md").read_text()
 QUERIES = re.findall(r"```promql\n(.*?)```", UNINSTALL, re.DOTALL)
-MAY_GO, FROM_WHERE, FAILED = QUERIES
+MAY_GO, FROM_WHERE, FAILED, REPAIRED = QUERIES
 LAST, LEGACY = "gpu_webhook_last_legacy_timestamp_seconds", "gpu_webhook_legacy_objects_total"
 REVIEWS = "gpu_webhook_reviews_total"
+UNFINISHED = f'{REVIEWS}{{path="/mutate", outcome="unfinished"}}'
 HOUR, DAY = 3600, 86_400
 DAYS = 62
 NOW = DAYS * DAY
 AT = f"{DAYS}d"
 
 
-def hourly(days: float, value: Callable[[int], float], gap: float = 0.0) -> list[Any]:
+def hourly(days: float, value: Callable[[int], Any], gap: float = 0.0) -> list[Any]:
     """What a server reports that began so many days ago; the first days of the last 30 may lack."""
 
     def there(at: int) -> bool:
@@ -102,6 +103,50 @@ def test_the_first_call_that_failed_counts(
     series = {f'{name}{{name="repair.gpu-webhook.dev",{labels or "}"}': hourly(days, value)}
     found = {"{}": 1.0} if expected else {}
     promtool.judge(tmp_path, series, [(AT, f"count({FAILED})", found)], interval="1h")
+
+
+@pytest.mark.parametrize("metric", FAULTS.values(), ids=FAULTS)
+def test_a_call_that_failed_counts_when_its_api_server_was_replaced(
+    metric: str, tmp_path: Path
+) -> None:
+    """Its series began with the call, and ended a week ago."""
+    name, _, labels = metric.partition("{")
+    there = hourly(20, lambda at: 1.0 if at < ago(7) else "_")
+    series = {f'{name}{{name="repair.gpu-webhook.dev",{labels or "}"}': there}
+    promtool.judge(tmp_path, series, [(AT, f"count({FAILED})", {"{}": 1.0})], interval="1h")
+
+
+NOT_JUDGED: dict[str, tuple[Callable[[int], float], bool]] = {
+    "none, in a new replica": (lambda _: 0.0, False),
+    "one, in a new replica": (lambda _: 1.0, True),
+    "one yesterday": (lambda at: 3.0 + (at > ago(1)), True),
+}
+
+
+@pytest.mark.parametrize(("value", "counts"), NOT_JUDGED.values(), ids=NOT_JUDGED)
+def test_a_review_that_was_not_finished_counts(
+    value: Callable[[int], float],
+    counts: bool,  # noqa: FBT001 - of a table
+    tmp_path: Path,
+) -> None:
+    found = {"{}": 1.0} if counts else {}
+    series = {UNFINISHED: hourly(20, value)}
+    promtool.judge(tmp_path, series, [(AT, f"count({FAILED})", found)], interval="1h")
+
+
+@pytest.mark.parametrize(("days", "counts"), [(29, True), (31, False)])
+def test_a_repair_of_a_modern_pod_counts_for_30_days(
+    days: float,
+    counts: bool,  # noqa: FBT001 - of a table
+    tmp_path: Path,
+) -> None:
+    name = "gpu_webhook_rule_last_repair_timestamp_seconds"
+    came = hourly(40, lambda at: ago(days) if at > ago(days) else 0)
+    series = {f'{name}{{rule="{rule}"}}': came for rule in ("GPU101", "GPU201")}
+    series[f'{name}{{rule="GPU202"}}'] = hourly(40, lambda _: 0)
+    found = {'{rule="GPU201"}': 1.0} if counts else {}
+    asked = [(AT, f"count by (rule) ({REPAIRED})", found)]
+    promtool.judge(tmp_path, series, asked, interval="1h")
 
 
 def test_a_denial_is_no_call_that_failed(tmp_path: Path) -> None:
