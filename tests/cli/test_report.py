@@ -544,42 +544,111 @@ def test_binary_data_of_a_config_map_is_decoded(
 
 
 REVISIONS = {"currentRevision": "web-1", "updateRevision": "web-2"}
-HALFWAY: dict[str, tuple[str, Any, Any, bool]] = {
-    "a StatefulSet with pods of two revisions": ("StatefulSet", {}, REVISIONS, True),
-    "a StatefulSet of one revision": (
-        "StatefulSet",
+HALFWAY: dict[str, tuple[Any, Any, Any, str]] = {
+    "pods of two revisions": ({}, REVISIONS, LEGACY, "is legacy"),
+    "pods of two revisions, both of them modern": ({}, REVISIONS, MODERN, ""),
+    "an older revision that is not there": ({}, REVISIONS, None, "is not there"),
+    "an older revision that may not be read": ({}, REVISIONS, 403, "cannot be read: 403: no"),
+    "an older revision that is too large to be judged": (
         {},
-        {"currentRevision": "web-2", "updateRevision": "web-2"},
-        False,
+        REVISIONS,
+        {"containers": [{"name": f"c{number}"} for number in range(1001)]},
+        "is too large: ",
     ),
-    "a StatefulSet that its controller has not seen": ("StatefulSet", {}, {}, False),
-    "a StatefulSet that replaces its pods when they are deleted, and never ends a roll-out": (
-        "StatefulSet",
+    "one revision": ({}, {"currentRevision": "web-2", "updateRevision": "web-2"}, None, ""),
+    "its controller has not seen it": ({}, {}, None, ""),
+    "pods that are replaced when they are deleted: the roll-out never ends": (
         {"updateStrategy": {"type": "OnDelete"}},
         REVISIONS,
-        False,
+        LEGACY,
+        "",
     ),
-    "a StatefulSet below its partition": (
-        "StatefulSet",
+    "pods below a partition": (
         {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}},
         REVISIONS,
-        True,
+        LEGACY,
+        "is legacy",
     ),
-    "a paused Deployment": ("Deployment", {"paused": True}, {}, True),
-    "a Deployment": ("Deployment", {}, {}, False),
 }
 
 
-@pytest.mark.parametrize(("kind", "more", "status", "is_gap"), HALFWAY.values(), ids=HALFWAY)
-def test_a_rollout_that_has_not_ended_is_a_gap_even_without_pods(
-    kind: str, more: Any, status: Any, *, is_gap: bool, cluster: Cluster, report: Any
+@pytest.mark.parametrize(("more", "status", "older", "which"), HALFWAY.values(), ids=HALFWAY)
+def test_a_stateful_set_that_still_makes_pods_from_an_older_template(
+    more: Any, status: Any, older: Any, which: str, cluster: Cluster, report: Any
 ) -> None:
+    """Even without pods: it may be scaled."""
     obj = made_from(MODERN, replicas=0, **more)
     obj |= {"metadata": {"name": "web", "namespace": "team"}, "status": status}
-    cluster.list_has(kind, obj)
+    cluster.list_has("StatefulSet", obj)
+    path = "/apis/apps/v1/namespaces/team/controllerrevisions/web-1"
+    if isinstance(older, dict):
+        template = {"spec": older, "$patch": "replace"}
+        cluster.say_json(path, {"data": {"spec": {"template": template}}, "revision": 1})
+    else:
+        cluster.say(path, older or 404, b'{"message": "no"}')
     code, found = report()
-    assert code == (UNKNOWN if is_gap else SAFE)
-    assert [each.partition(":")[0] for each in found["gaps"]] == [f"team/{kind}/web"] * is_gap
+    assert code == (UNKNOWN if which else SAFE)
+    text = "its roll-out has not ended (`partition: 0` ends it), and its older template"
+    (gap,) = found["gaps"] or [""]
+    assert gap.startswith(which and f"team/StatefulSet/web: {text} {which}")
+
+
+@pytest.mark.parametrize(
+    ("paused", "older", "code"),
+    [
+        pytest.param(True, LEGACY, LEFT, id="it is paused, and has an older template"),
+        pytest.param(True, MODERN, SAFE, id="it is paused, and all of its templates are modern"),
+        pytest.param(False, LEGACY, SAFE, id="the older template is history"),
+    ],
+)
+def test_a_deployment_that_would_scale_its_older_template(
+    paused: bool,  # noqa: FBT001 - of a table
+    older: Any,
+    code: int,
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    obj = made_from(MODERN, replicas=0, paused=paused)
+    obj |= {"metadata": {"name": "web", "namespace": "team", "uid": "d"}}
+    cluster.list_has("Deployment", obj)
+    of_it = [owner("web", "Deployment", "apps/v1", "d")]
+    metadata = {"name": "web-1", "namespace": "team", "uid": "r", "ownerReferences": of_it}
+    cluster.list_has("ReplicaSet", made_from(older, replicas=0) | {"metadata": metadata})
+    said, found = report()
+    assert (said, found["gaps"]) == (code, [])
+    assert owners(found) == ([("Deployment", "web", 1, ["GPU101"])] if code == LEFT else [])
+
+
+@pytest.mark.parametrize(
+    ("days", "state", "code"),
+    [
+        pytest.param(40, "Complete", SAFE, id="it was sent before the time that counts, and ended"),
+        pytest.param(40, "Failed", SAFE, id="it was sent before the time that counts, and failed"),
+        pytest.param(3, "Complete", LEFT, id="it was sent lately"),
+        pytest.param(40, "Suspended", LEFT, id="it is suspended"),
+    ],
+)
+def test_a_finished_job_of_nobody(
+    days: float, state: str, code: int, cluster: Cluster, report: Any
+) -> None:
+    job = made_from(LEGACY) | {"status": done(state)}
+    metadata = {"name": "train", "namespace": "team", "creationTimestamp": created(days)}
+    cluster.list_has("Job", job | {"metadata": metadata})
+    assert report()[0] == code
+
+
+def test_quotas_with_legacy_names_need_no_webhook(cluster: Cluster, report: Any) -> None:
+    """No quota has ever counted them: GPU128."""
+    listed = [{"name": "resourcequotas", "kind": "ResourceQuota", "namespaced": True}]
+    cluster.say_json("/api/v1", {"resources": [each | {"verbs": ["list"]} for each in listed]})
+    hard = {"requests.alpha.kubernetes.io/nvidia-gpu": "0"}
+    quota = {"metadata": {"name": "gpus", "namespace": "team"}, "spec": {"hard": hard}}
+    cluster.say_json("/api/v1/resourcequotas", {"items": [quota]})
+    code, found = report()
+    assert (code, found["owners"]) == (SAFE, [])
+    assert found["notes"][-1] == (
+        "quotas with legacy names, which count nothing with or without the webhook: team/gpus"
+    )
 
 
 GUARDS: dict[str, tuple[list[str], str, str]] = {
@@ -680,16 +749,31 @@ def test_a_kind_that_cannot_be_listed_is_a_gap(
     assert (code, found["gaps"]) == (UNKNOWN, gaps)
 
 
-def event(pod: dict[str, Any], *codes: str) -> dict[str, Any]:
-    return dict(event_of(pod, codes, Settings(), NOW - 60).body)
+def event(pod: dict[str, Any], *codes: str, minutes: float = 1) -> dict[str, Any]:
+    """As the API server stored it so long ago."""
+    found = dict(event_of(pod, codes, Settings(), NOW - 60 * minutes).body)
+    stamp = created(minutes / 1440)
+    return found | {"metadata": {**found["metadata"], "creationTimestamp": stamp}}
 
 
-def test_events_name_the_owners_of_pods_that_were_deleted(cluster: Cluster, report: Any) -> None:
+def came(monkeypatch: pytest.MonkeyPatch, since: float, **repairs: float) -> None:
+    """The last legacy object of the namespace `team`, and repairs, so many minutes ago."""
+    times = {key: NOW - 60 * minutes for key, minutes in repairs.items()}
+    last = {key: when for key, when in times.items() if not key.startswith("GPU")}
+    codes = {key: when for key, when in times.items() if key.startswith("GPU")}
+    known = Counted(NOW - since * DAY, "a started", last, repairs=codes)
+    monkeypatch.setattr(counted, "read", lambda *_: known)
+
+
+def test_events_name_the_owners_of_pods_that_were_deleted(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came(monkeypatch, 45, team=2, GPU201=2)
     made = cluster.have("Job", "nightly")  # it is still there, with its own row
     metadata = {"name": "nightly-x", "namespace": "team", "uid": "p"}
     of_job = owner("nightly", "Job", "batch/v1", made["metadata"]["uid"])
     lone = {"metadata": {**metadata, "name": "lone"}}
-    forged = event(lone, "GPU101") | {"source": {"component": "x"}}
+    foreign = event(lone, "GPU101") | {"source": {"component": "x"}}
     cluster.say_json(
         EVENTS,
         {
@@ -698,7 +782,7 @@ def test_events_name_the_owners_of_pods_that_were_deleted(cluster: Cluster, repo
                 event(lone, "GPU106", "GPU201"),
                 event({"metadata": {**metadata, "name": "modern"}}, "GPU201"),
                 event({"metadata": {**metadata, "name": "guarded"}}, "GPU303"),
-                forged | {"involvedObject": {"kind": "Pod", "name": "forged"}},
+                foreign | {"involvedObject": {"kind": "Pod", "name": "foreign"}},
                 {},
             ]
         },
@@ -713,6 +797,36 @@ def test_events_name_the_owners_of_pods_that_were_deleted(cluster: Cluster, repo
     assert found["owners"][0]["change"] == "Job/nightly"
     asked = [query for _, path, query in cluster.asked if path == EVENTS]
     assert asked[0]["fieldSelector"] == "reason=PodRepaired"
+
+
+FORGED: dict[str, tuple[float, dict[str, float], list[str], bool]] = {
+    "no server counted one": (45, {}, ["GPU101"], False),
+    "the last one of the namespace came long before": (45, {"team": 200}, ["GPU101"], False),
+    "one of another namespace came then": (45, {"a": 1}, ["GPU101"], False),
+    "no server counted such a repair": (45, {"GPU202": 1}, ["GPU201"], False),
+    "one came then": (45, {"team": 2}, ["GPU101"], True),
+    "one came then to a namespace without a name": (45, {"other": 2}, ["GPU101"], True),
+    "such a repair was made then": (45, {"GPU201": 2}, ["GPU201"], True),
+    "nobody counted then": (0.0, {}, ["GPU101"], True),
+}
+
+
+@pytest.mark.parametrize(("since", "repairs", "codes", "counts"), FORGED.values(), ids=FORGED)
+def test_an_event_that_a_user_of_the_namespace_may_have_written(
+    since: float,
+    repairs: dict[str, float],
+    codes: list[str],
+    counts: bool,  # noqa: FBT001 - of a table
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It counts if the servers counted such a repair, whatever times its author wrote."""
+    came(monkeypatch, since, **repairs)
+    written = event({"metadata": {"name": "lone", "namespace": "team", "uid": "p"}}, *codes)
+    for when in ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"):
+        cluster.say_json(EVENTS, {"items": [written | {"lastTimestamp": when}]})
+        assert bool(owners(report()[1])) is counts
 
 
 def test_without_the_right_to_events_the_rest_is_known(cluster: Cluster, report: Any) -> None:

@@ -10,12 +10,12 @@ import re
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.cli import file_command, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
-from webhook.cluster import client, listing, objects, other_kinds
+from webhook.cluster import answers, client, listing, made, objects, other_kinds
 from webhook.core.modes import IGNORE
 from webhook.doctor import counted, facts, policies
 from webhook.doctor.lines import few
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _EXIT = {SAFE: 0, UNKNOWN: 2, LEFT: 3}
+_HOUR = 3600.0
 _CODE = re.compile(r"\bGPU\d{3}\b")
 _NOTES = (
     "templates in Secrets and outside of the cluster",
@@ -37,10 +38,8 @@ _NOTES = (
     "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
-_HALFWAY = (
-    "its roll-out has not ended, so it may make pods from an older template: end it "
-    "(`partition: 0`, or `kubectl rollout resume`)"
-)
+_HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older template"
+_QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
 _OTHER = "which namespaces are `other`: the metrics of a worker name 200 of them"
 
 
@@ -74,18 +73,19 @@ def _read(args: SimpleNamespace) -> Usage:
             gaps += other_kinds.unread(api, installed.settings, show_progress, own)
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")
-    gaps += [f"{each}: {_HALFWAY}" for each in scan.halfway]
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
     ignored = _ignored(api)
+    gaps += _halfway(api, scan, ignored)
     if ignored:
         notes.append(f"namespaces that opt out, where nothing is repaired: {few(ignored)}")
+    told = [each for each in told if each.is_legacy or each.came]
+    if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in told if _is_quota(e)):
+        notes.append(f"{_QUOTAS}: {few(quotas)}")
     owners = [
-        _owner(each)
-        for each in told
-        if (each.is_legacy or each.came) and each.top.namespace not in ignored
+        _owner(each) for each in told if each.top.namespace not in ignored and not _is_quota(each)
     ]
     try:
-        owners += _of_events(api)
+        owners += _of_events(api, came)
     except client.Fault as fault:
         notes.append(f"owners of pods that were deleted in the last hour: Events: {fault}")
     return Usage(
@@ -114,6 +114,34 @@ def _ignored(api: client.Client) -> list[str]:
     return sorted(str(each["metadata"]["name"]) for each in found)
 
 
+def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) -> Iterator[str]:
+    """The StatefulSets that may make legacy pods from a template that they do not show.
+
+    The ReplicaSets of a paused Deployment are among the objects of the scan.
+    """
+    for (_, kind, namespace, name, _), obj in scan.halfway.items():
+        if kind != "StatefulSet" or namespace in ignored:
+            continue
+        revision = str(obj["status"].get("currentRevision"))
+        segments = ("apis", "apps", "v1", "namespaces", namespace, "controllerrevisions", revision)
+        try:
+            found = answers.of_one(api, client.address(*segments))
+        except client.Fault as fault:
+            why = f"cannot be read: {fault}"
+        else:
+            result = scan_cluster.judged(made.before(obj, found or {}), scan.plan, is_made=True)
+            is_one = any(is_legacy(each.code) for each in result.located)
+            why = "is legacy" if is_one else "" if found else "is not there"
+            why = f"is too large: {result.error}" if result.error else why
+        if why:
+            yield f"{namespace}/{kind}/{name}: {_HALFWAY} {why}"
+
+
+def _is_quota(told: scan_cluster.Told) -> bool:
+    """Whether it limits nothing, with or without the webhook (rule GPU128)."""
+    return told.top.kind == "ResourceQuota"
+
+
 def _unread(told: scan_cluster.Told) -> str:
     return f"{told.result.path}: {told.result.error}"
 
@@ -136,17 +164,31 @@ def _named(top: objects.Reference) -> tuple[str, str, str]:
     return top.namespace, top.kind, top.name
 
 
-def _of_events(api: client.Client) -> Iterator[Owner]:
+def _of_events(api: client.Client, came: counted.Counted) -> Iterator[Owner]:
     """The owners of pods that were repaired lately; many of the pods are deleted by now."""
     owners = objects.Owners(objects.Catalogue(api))
     query = {"fieldSelector": "reason=PodRepaired"}
     for event in listing.objects(api, "/api/v1/events", lambda *_: None, query):
         about = as_map(event.get("involvedObject"))
         codes = tuple(filter(_is_needed, _CODE.findall(str(event.get("message")))))
-        if codes and as_map(event.get("source")).get("component") == "gpu-webhook":
+        is_ours = as_map(event.get("source")).get("component") == "gpu-webhook"
+        if codes and is_ours and _is_counted(event, codes, came):
             metadata = {**about, "ownerReferences": [{**about, "controller": True}]}
             top = objects.reference(owners.top({**about, "metadata": metadata}))
             yield Owner(*_named(top), newest=seconds_of(event.get("lastTimestamp")), codes=codes)
+
+
+def _is_counted(event: dict[str, Any], codes: Iterable[str], came: counted.Counted) -> bool:
+    """Whether the servers counted such a repair, if they counted then.
+
+    Who may create Events in a namespace can write any; only the API server writes when.
+    """
+    metadata = as_map(event.get("metadata"))
+    made_at = seconds_of(metadata.get("creationTimestamp"))
+    spaces = (str(metadata.get("namespace")), "other")
+    last = max(came.last.get(space, 0.0) for space in spaces)
+    times = (last if is_legacy(code) else came.repairs.get(code, 0.0) for code in codes)
+    return made_at < came.since or any(when > made_at - _HOUR for when in times)
 
 
 def _merged(owners: Iterable[Owner]) -> list[Owner]:

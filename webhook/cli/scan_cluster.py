@@ -107,9 +107,9 @@ class Scan:
     seen: int = 0
     made: int = 0  # objects whose owner is checked itself
     repaired: int = 0  # repaired objects; their owner still sends legacy ones
-    finished_since: float = math.inf  # report pods that were repaired then or later, if finished
+    finished_since: float = math.inf  # report what came then or later, if finished
     counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
-    halfway: list[str] = field(default_factory=list)  # owners whose roll-out has not ended
+    halfway: dict[Reference, Raw] = field(default_factory=dict)  # their roll-out has not ended
     _alike: dict[object, Told] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
     _words: tuple[bytes, ...] = ()  # those that legacy objects have
@@ -171,15 +171,17 @@ class Scan:
         itself = objects.reference(obj)
         if obj["kind"] != "Pod":
             self._makers.add(itself)
-        self.halfway += [_path(obj)] * made.is_halfway(obj)
+        if made.is_halfway(obj):
+            self.halfway[itself] = obj
         if is_made and self._is_said(obj, maker):
             self.made += 1
             return
         created = str(as_map(obj["metadata"]).get("creationTimestamp") or "")
-        if obj["kind"] == "Pod" and is_finished(obj):
-            is_old = seconds_of(created) < self.finished_since
-            if is_old or not self._came(obj):
-                return
+        is_old = seconds_of(created) < self.finished_since
+        if obj["kind"] == "Pod" and is_finished(obj) and (is_old or not self._came(obj)):
+            return
+        if is_old and self.finished_since < math.inf and made.is_finished_job(obj):
+            return
         result, came = self._found(obj, maker if is_made else None)
         if _is_legacy(result) or result.error:
             self._named.add(itself)
@@ -245,7 +247,7 @@ class Scan:
         """Whether all is said with the owner. To judge what a controller made takes much longer."""
         if obj["kind"] == "Pod" and self._added(obj):
             return False  # its owner looks as if it needed nothing
-        if maker in self._named or not made.is_used(obj):
+        if maker in self._named or not (made.is_used(obj) or maker in self.halfway):
             self._named.add(objects.reference(obj))
             return True
         self._words = self._words or words(self.plan.settings)

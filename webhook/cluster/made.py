@@ -19,12 +19,15 @@ def is_used(obj: Raw) -> bool:
             return not is_finished(obj) and not as_map(obj["metadata"]).get("deletionTimestamp")
         case "ReplicaSet" | "ReplicationController":  # the latter of a DeploymentConfig
             return as_map(obj.get("spec")).get("replicas") != 0
-        case "Job":
-            conditions = as_items(as_map(obj.get("status")).get("conditions"))
-            met = {each.get("type") for _, each in conditions if each.get("status") == "True"}
-            return not met & {"Complete", "Failed"}  # a suspended Job will make pods
         case _:
-            return True
+            return not is_finished_job(obj)
+
+
+def is_finished_job(obj: Raw) -> bool:
+    """Whether it is a Job that makes no more pods; a suspended one will."""
+    conditions = as_items(as_map(obj.get("status")).get("conditions"))
+    met = {each.get("type") for _, each in conditions if each.get("status") == "True"}
+    return obj["kind"] == "Job" and bool(met & {"Complete", "Failed"})
 
 
 def is_halfway(obj: Raw) -> bool:
@@ -37,7 +40,13 @@ def is_halfway(obj: Raw) -> bool:
             if as_map(spec.get("updateStrategy")).get("type") == "OnDelete":
                 return False
             return status.get("currentRevision") != status.get("updateRevision")
-        case "Deployment":  # scaled while paused, it scales the ReplicaSet that it has
+        case "Deployment":  # scaled while paused, it scales a ReplicaSet that it has
             return spec.get("paused") is True
         case _:
             return False
+
+
+def before(obj: Raw, revision: Raw) -> Raw:
+    """A StatefulSet as it was at a ControllerRevision."""
+    template = as_map(as_map(revision.get("data")).get("spec")).get("template")
+    return {**obj, "spec": {**as_map(obj.get("spec")), "template": template}}
