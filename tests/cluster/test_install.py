@@ -205,6 +205,83 @@ def test_the_first_day_goes_as_the_page_says(cluster: ControlPlane, shell: Path)
     assert "mode: audit" not in settings
 
 
+def test_the_doctor_says_what_is_wrong(cluster: ControlPlane, shell: Path) -> None:
+    plain, named = (each.strip() for each in blocks("troubleshooting"))
+    said = run(f"{plain} || test $? = 3", cluster, shell)
+    assert "there is no Deployment of the webhook in the namespace gpu-webhook" in said
+    assert run(f"{named} || test $? = 3", cluster, shell) == said
+
+
+def test_the_network_policy_is_for_the_pods(cluster: ControlPlane, shell: Path) -> None:
+    (apply,) = blocks("access")
+    run(APPLY.partition("\n")[0], cluster, shell)
+    run(apply, cluster, shell)
+    text = cluster.kubectl("-n", NAMESPACE, "get", "networkpolicies", "-o", "yaml")
+    (policy,) = yaml.safe_load(text)["items"]
+    deployment = cluster.client.get("Deployment", "gpu-webhook", NAMESPACE)
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_the_watcher_may_read_the_status_of_an_autoscaler_elsewhere(
+    cluster: ControlPlane, shell: Path
+) -> None:
+    allow, _ = blocks("policy")  # tests/cli/test_readme_page.py runs the other
+    run(APPLY.partition("\n")[0], cluster, shell)
+    cluster.kubectl("create", "namespace", "scaling")
+    try:
+        run(allow, cluster, shell)
+        account = f"system:serviceaccount:{NAMESPACE}:gpu-webhook"
+        for verb in ("list", "watch"):
+            may = ("auth", "can-i", verb, "configmaps/my-status", "-n", "scaling", "--as", account)
+            assert cluster.kubectl(*may).strip() == "yes"
+    finally:
+        cluster.kubectl("delete", "namespace", "scaling")
+
+
+OPERATOR = {"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"}
+
+
+def test_alerts_and_dashboard_are_installed_as_the_page_says(
+    cluster: ControlPlane, shell: Path
+) -> None:
+    (command,) = blocks("metrics")
+    kinds = [_definition(kind, plural) for kind, plural in OPERATOR.items()]
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(kinds))
+    names = [each["metadata"]["name"] for each in kinds]
+    try:
+        cluster.kubectl("wait", "--for=condition=Established", "crd", *names)
+        run(HELM.replace("--wait", ""), cluster, shell)
+        run(command, cluster, shell)
+        for kind in OPERATOR.values():
+            text = cluster.kubectl("-n", NAMESPACE, "get", kind, "-o", "yaml")
+            (made,) = yaml.safe_load(text)["items"]
+            assert made["metadata"]["labels"]["release"] == "kube-prometheus-stack"
+        dashboard = ("get", "configmap", "gpu-webhook-dashboard", "-o", "jsonpath={.data}")
+        assert "Can I remove it yet?" in cluster.kubectl("-n", NAMESPACE, *dashboard)
+        run("helm uninstall gpu-webhook -n gpu-webhook", cluster, shell)
+    finally:
+        cluster.kubectl("delete", "crd", *names)
+
+
+def _definition(kind: str, plural: str) -> Json:
+    """One that takes any object, as those of the Prometheus operator take ours."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True}
+    group = "monitoring.coreos.com"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "versions": [version | {"schema": {"openAPIV3Schema": anything}}],
+        },
+    }
+
+
 def test_settings_with_names_of_their_own_become_values(cluster: ControlPlane, shell: Path) -> None:
     """The commands of manifests/README.md."""
     text = (ROOT / "manifests" / "README.md").read_text()
