@@ -209,9 +209,27 @@ def test_what_a_migrated_owner_still_makes_pods_from_is_left(installed: Installe
 
     # No pod becomes ready without a kubelet, so the roll-out of the StatefulSet never ends here.
     (gap,) = installed.report()[1]["gaps"]
-    assert gap.startswith("rollouts/StatefulSet/statefulset-of-gpu-pods: its roll-out has not")
+    name = "rollouts/StatefulSet/statefulset-of-gpu-pods"
+    assert gap.startswith(f"{name}: its roll-out has not")
+    assert gap.endswith("its older template is legacy")
     cluster.kubectl("-n", team, "delete", "cronjobs,deployments,statefulsets", "--all")
     assert installed.report()[1]["gaps"] == []
+
+
+def test_a_rollout_between_two_modern_templates_is_no_gap(installed: Installed) -> None:
+    cluster, team = installed.cluster, installed.cluster.make_namespace("stuck")
+    for image in ("example.invalid/one", "example.invalid/two"):
+        made = made_by("StatefulSet", pod(modern() | {"image": image}), 1)
+        cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump(made))
+
+    def revisions() -> set[str]:
+        status = cluster.client.list("StatefulSet", team)[0].get("status", {})
+        return {str(status.get(f"{which}Revision")) for which in ("current", "update")}
+
+    until(lambda: len(revisions()) == 2, "a roll-out that does not end")
+    assert "None" not in revisions()
+    assert installed.report()[1]["gaps"] == []
+    cluster.kubectl("-n", team, "delete", "statefulsets", "--all")
 
 
 def test_legacy_names_in_objects_of_other_kinds_are_gaps(installed: Installed) -> None:
