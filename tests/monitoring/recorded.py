@@ -72,11 +72,18 @@ def samples(folder: Path) -> list[Sample]:
 
 
 def _judged(port: int) -> list[Sample] | None:
+    """The page, if it has the last review: times are written apart from counts."""
     found = scrape(port)
-    last = {"rule": "GPU304", "mode": "warn", "action": "would deny"}
-    if value(found, "gpu_webhook_decisions_total", **last):
-        return [each for family in found.values() for each in family.samples]
-    return None
+    warned = {"rule": "GPU304", "mode": "warn", "action": "would deny"}
+    there = (
+        value(found, "gpu_webhook_decisions_total", **warned),
+        value(found, "gpu_webhook_rule_last_repair_timestamp_seconds", rule="GPU201"),
+        *(
+            value(found, "gpu_webhook_namespace_last_legacy_timestamp_seconds", namespace=name)
+            for name, _ in _TEAMS
+        ),
+    )
+    return [each for family in found.values() for each in family.samples] if all(there) else None
 
 
 def _pod(namespace: str, owners: list[dict[str, Any]], gpus: int) -> dict[str, Any]:
