@@ -20,7 +20,7 @@ from tests.cluster.remains import everything
 from tests.cluster.replicas import NAMESPACE, keeper_of
 from tests.cluster.scheduling import empty, remove
 from tests.cluster.webhook import KINDS, ROOT, kustomized
-from webhook.issuing.objects import CONFIGURATIONS
+from webhook.issuing.objects import CONFIGURATIONS, SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +65,9 @@ def shell(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
     for kind in KINDS:
         cluster.client.delete_all(kind)
     remove(cluster.client, NAMESPACE)
+    # helm installs nothing over what kubectl left.
+    roles = ("clusterrole,clusterrolebinding", "gpu-webhook", SECRET)
+    cluster.kubectl("delete", "--ignore-not-found", *roles)
 
 
 def run(block: str, cluster: ControlPlane, folder: Path) -> str:
