@@ -220,4 +220,4 @@ def test_a_leaf_ends_no_later_than_its_ca() -> None:
 
 def test_other_text_in_a_bundle_is_no_certificate() -> None:
     broken = b"-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n"
-    assert blocks_in(b"# a comment\r\n" + CA.text.replace(b"\n", b"\r\n") + broken) == [CA.text]
+    assert blocks_in(b"# a comment\r\n" + CA.text.replace(b"\n", b"\r\n") + broken) == (CA.text,)

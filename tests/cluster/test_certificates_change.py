@@ -101,7 +101,7 @@ class Change:
         until(lambda: is_repaired(self.cluster), "the answer of the replica", 20)
         return b"".join(self.bundles()[0]) + self.own
 
-    def bundles(self) -> list[list[bytes]]:
+    def bundles(self) -> list[tuple[bytes, ...]]:
         return [blocks_in(base64.b64decode(each)) for each in self.replicas.bundles()]
 
     def roll_back(self) -> None:
@@ -218,9 +218,9 @@ def test_no_call_fails_if_an_injector_takes_both_cas_over(
         change.roll_back()
         names = [f"{each['kind']}/gpu-webhook".lower() for each in change.without]
         cluster.kubectl("annotate", *names, f"{Injector.name}=gpu-webhook/gpu-webhook")
-        until(lambda: change.bundles() == [[change.own]] * 3, "the CA of the injector", 20)
+        until(lambda: change.bundles() == [(change.own,)] * 3, "the CA of the injector", 20)
         change.apply(last, "--server-side", "--force-conflicts")
-        assert change.bundles() == [[change.own]] * 3
+        assert change.bundles() == [(change.own,)] * 3
         change.apply(last, "--server-side")
         assert calls.failed() == []
     assert calls.made > 10

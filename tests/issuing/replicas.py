@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.issuing.fake_api import NAMESPACE, FakeApi
@@ -94,16 +93,9 @@ class Replica:
         served = self.served
         assert served is not None
         found, _ = self.keeper._objects.configurations()
-        bundles = tuple((name, each.bundles) for name, each in found.items())
-        return _trusted(served, bundles) and served.is_valid(self.time.wall())
-
-
-@lru_cache
-def _trusted(served: Identity, bundles: tuple[tuple[str, tuple[bytes, ...]], ...]) -> bool:
-    """Asked in each second of a test, and nearly always about what it was asked about before."""
-    return all(text for _, texts in bundles for text in texts) and not distrusting(
-        served, dict(bundles)
-    )
+        bundles = {name: each.bundles for name, each in found.items()}
+        filled = all(text for texts in bundles.values() for text in texts)
+        return filled and not distrusting(served, bundles) and served.is_valid(self.time.wall())
 
 
 def together(*replicas: Replica, times: int = 1) -> None:

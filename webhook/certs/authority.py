@@ -131,21 +131,22 @@ def issue(
     return Identity(certificate, _pem(key))
 
 
-def blocks_in(text: bytes, form: re.Pattern[bytes] = _BLOCK) -> list[bytes]:
+@lru_cache(64)  # the same few bundles are looked at every few seconds
+def blocks_in(text: bytes, form: re.Pattern[bytes] = _BLOCK) -> tuple[bytes, ...]:
     """Each certificate of a PEM text, as PEM in one spelling. Other text is left out."""
     found = []
     for block in form.finditer(text):
         with contextlib.suppress(binascii.Error):
             found.append(ssl.DER_cert_to_PEM_cert(base64.b64decode(block[1])).encode())
-    return found
+    return tuple(found)
 
 
-def blocks_seen(text: bytes) -> list[bytes]:
+def blocks_seen(text: bytes) -> tuple[bytes, ...]:
     """Those that an API server finds: Go skips one whose first or last line is not on its own."""
     return blocks_in(text, _LINES)
 
 
-@lru_cache(256)  # the same few bundles are looked at every few seconds
+@lru_cache(256)
 def certificate(block: bytes) -> x509.Certificate | None:
     """The certificate; None if it is damaged."""
     try:

@@ -15,6 +15,7 @@ The servers check the order too: `distrusting` keeps a leaf from them that a bun
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -170,6 +171,7 @@ def distrusting(leaf: Identity, bundles: Bundles) -> list[str]:
     return [name for name, texts in bundles.items() if not all(_trusts(t, leaf) for t in texts)]
 
 
+@lru_cache(64)  # asked at each pass, and nearly always about what it was asked about before
 def _trusts(bundle: bytes, leaf: Identity) -> bool:
     """Whether a path leads from the leaf over certificates that it is sent with to the bundle."""
     roots = [ca for block in blocks_seen(bundle) if (ca := certificate(block)) is not None]
