@@ -45,6 +45,7 @@ _ONE_STEP = {
 }
 _SEARCHED = (str, re.Pattern)
 _SEARCHES = {"find", "rfind", "match", "fullmatch", "search"}
+_ODD = {"pop", "insert", *_SEARCHES}
 _ONLY_ARGUMENTS = {"startswith", "endswith", "extend", "update", "removeprefix", "removesuffix"}
 
 
@@ -74,7 +75,7 @@ class Meter:
 
     def made(self, value: Any) -> Any:
         """What an operation made: it wrote all of it."""
-        self._looked_at += _size(value)
+        self._looked_at += _SIZE[type(value)](value)
         return value
 
     def added(self, holder: Any, more: Any) -> Any:
@@ -85,10 +86,13 @@ class Meter:
     def contains(self, item: Any, holder: Any) -> bool:
         kind: Any = type(holder)
         if _is_walked(kind):
-            return any(self._same(each, item) for each in holder)
-        self._looked_at += _size(item)
+            for each in holder:  # noqa: SIM110  # any() of a generator takes twice as long
+                if each is item or self.equal(each, item):
+                    return True
+            return False
+        self._looked_at += _SIZE[type(item)](item)
         if isinstance(holder, str):
-            self._looked_at += _size(holder)
+            self._looked_at += _SIZE[type(holder)](holder)
         return item in holder
 
     def lacks(self, item: Any, holder: Any) -> bool:
@@ -150,23 +154,28 @@ class Meter:
         return found
 
     def _in_c(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        name = getattr(function, "__name__", "")
-        holder = None if isinstance(function, type) else getattr(function, "__self__", None)
-        if name == "pop" and not (isinstance(holder, list) and args):
-            return function(*args, **kwargs)
-        if name == "insert" and isinstance(holder, list):
-            self._looked_at += len(holder) - args[0]
-            return function(*args)
         if isinstance(function, _lru_cache_wrapper):  # a text keeps its hash
             return function(*args, **kwargs)
-        if name in _SEARCHES and isinstance(holder, _SEARCHED):
-            return self._searched(function, holder, args)
+        name = getattr(function, "__name__", "")
+        holder = None if isinstance(function, type) else getattr(function, "__self__", None)
+        if name in _ODD:
+            if name == "pop" and not (isinstance(holder, list) and args):
+                return function(*args, **kwargs)
+            if name == "insert" and isinstance(holder, list):
+                self._looked_at += len(holder) - args[0]
+                return function(*args)
+            if name in _SEARCHES and isinstance(holder, _SEARCHED):
+                return self._searched(function, holder, args)
+        looked_at = 0
         for each in args:
-            self._looked_at += _size(each)
+            looked_at += _SIZE[type(each)](each)
         if name in _ONLY_ARGUMENTS:
+            self._looked_at += looked_at
             return function(*args, **kwargs)
-        self._looked_at += _size(holder)
-        return self.made(function(*args, **kwargs))
+        self._looked_at += looked_at + _SIZE[type(holder)](holder)
+        made = function(*args, **kwargs)
+        self._looked_at += _SIZE[type(made)](made)
+        return made
 
 
 @cache
@@ -177,21 +186,28 @@ def _counts_by_itself(what: Callable[..., Any]) -> bool:
     return (what.__module__ or "").split(".")[0] == PACKAGE
 
 
+class _Sizes(dict[type, "Callable[[Any], int]"]):
+    """What says how much there is to look at in a value of a class."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], int]:
+        self[kind] = how = self._of(kind)
+        return how
+
+    def _of(self, kind: type) -> Callable[[Any], int]:
+        if issubclass(kind, str | bytes):
+            return lambda value: len(value) // WORD + 1
+        if issubclass(kind, _SIZED):
+            return len
+        if issubclass(kind, int):
+            return lambda value: value.bit_length() // 64
+        return lambda _: 0
+
+
+_SIZE = _Sizes()  # asked more often than all else
+
+
 def _size(value: Any) -> int:
-    kind: Any = type(value)
-    return _measure(kind)(value)
-
-
-@cache
-def _measure(kind: type) -> Callable[[Any], int]:
-    """What says how much there is to look at in a value of this class."""
-    if issubclass(kind, str | bytes):
-        return lambda value: len(value) // WORD + 1
-    if issubclass(kind, _SIZED):
-        return len
-    if issubclass(kind, int):
-        return lambda value: value.bit_length() // 64
-    return lambda _: 0
+    return _SIZE[type(value)](value)
 
 
 @cache
@@ -330,6 +346,7 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(function, list(args), [])
 
 
+@cache  # each copy has modules of its own, and all of them the same code
 def counting(source: str, file: str) -> Any:
     """The code of this text, as it counts."""
     tree = _Counting().visit(ast.parse(source, file))

@@ -6,6 +6,7 @@ import base64
 import copy
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,11 @@ REPAIRED["metadata"] = {"annotations": {"gpu-webhook.dev/repaired": "GPU101"}}
 
 
 def shipped(file: str) -> list[Raw]:
+    return copy.deepcopy(_read(file))
+
+
+@cache
+def _read(file: str) -> list[Raw]:
     return [each for each in yaml.safe_load_all((MANIFESTS / file).read_text()) if each]
 
 
