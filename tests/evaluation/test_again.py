@@ -1380,6 +1380,7 @@ ATOMIC = {
 _ZONE = terms(("zone", "In", ["a"]))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("written", ATOMIC.values(), ids=ATOMIC)
 @pytest.mark.parametrize("operation", ["Apply", "Update"])
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ CASES = [
 ]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("tool", "then"), CASES)
 @empties
 @pytest.mark.parametrize("first", ["nodeSelector", "annotation"])

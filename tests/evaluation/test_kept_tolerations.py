@@ -244,7 +244,9 @@ def test_one_of_an_annotation_goes_with_it(
 
 @pytest.mark.parametrize("amount", [TODAY, container()], ids=["current", "legacy"])
 @pytest.mark.parametrize("now", LATER.values(), ids=LATER)
-@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize(
+    "times", [1, *(pytest.param(each, marks=[pytest.mark.large]) for each in (2, 3))]
+)
 @pytest.mark.parametrize("keys", [["team2"], ["team", "team2"]], ids=["another", "one more"])
 @tools
 def test_one_of_an_annotation_that_changed_goes_with_it(

@@ -187,6 +187,7 @@ OTHERS: dict[str, Raw] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("tool", [*TOOLS.values(), three_way], ids=[*TOOLS, "Helm"])
 @pairs
 @pytest.mark.parametrize("fields", OTHERS.values(), ids=OTHERS)
@@ -293,7 +294,13 @@ FIRST = {
 
 @tools
 @pytest.mark.parametrize(("legacy", "today"), CHOICES.values(), ids=CHOICES)
-@pytest.mark.parametrize(("amount", "choice", "driver"), FIRST.values(), ids=FIRST)
+@pytest.mark.parametrize(
+    ("amount", "choice", "driver"),
+    [
+        pytest.param(*each, id=name, marks=[] if name == "the amount" else [pytest.mark.large])
+        for name, each in FIRST.items()
+    ],
+)
 def test_where_some_words_are_migrated_first_the_next_apply_changes_nothing(
     legacy: Raw, today: Raw, tool: Any, *, amount: bool, choice: bool, driver: bool
 ) -> None:

@@ -118,6 +118,7 @@ def settled(
     return managers, made
 
 
+@pytest.mark.large
 @words
 @amounts
 @first
@@ -136,6 +137,7 @@ def test_their_unchanged_manifests_change_neither_the_template_nor_the_record(
             assert managers.noted == noted
 
 
+@pytest.mark.large
 @words
 @amounts
 @first
@@ -156,6 +158,7 @@ TODAY = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", TODAY)
 @amounts
 @first
