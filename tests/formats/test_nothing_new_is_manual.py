@@ -173,15 +173,25 @@ TEXTS = {name: text_of(made) for name, made in PODS.items()}
 OF_TEMPLATES = {
     name: text_of(in_template(json.loads(json.dumps(made)))) for name, made in PODS.items()
 }
-# Each pod meets each kind of file, and each cluster meets both; `make nightly` has all of it.
-CLUSTERS_OF_A_POD = len(SOME) if settings.get_current_profile_name() == "nightly" else 1
+# Each pod meets each cluster, alone or in a template, and each kind of file in one of the clusters;
+# `make nightly` has all of it.
+IS_NIGHTLY = settings.get_current_profile_name() == "nightly"
+CLUSTERS_OF_A_POD = len(SOME) if IS_NIGHTLY else 1
 
 
+def in_turn(plan: Plan, *ways: Any) -> Iterator[tuple[str, Raw, tuple[Any, ...]]]:
+    """Give each pod with the ways in which this cluster meets it."""
+    first = [*PLANS.values()].index(plan)
+    for turn, (name, made) in enumerate(PODS.items(), first):
+        yield name, made, ways if IS_NIGHTLY else (ways[turn % len(ways)],)
+
+
+@pytest.mark.nightly
 @every_cluster
 def test_the_model_label_of_a_pod(plan: Plan) -> None:
-    for name in PODS:
-        for text in (TEXTS[name], OF_TEMPLATES[name]):
-            assert added("x.yaml", text, plan) == set(), name
+    for name, _, ways in in_turn(plan, TEXTS, OF_TEMPLATES):
+        for texts in ways:
+            assert added("x.yaml", texts[name], plan) == set(), name
 
 
 @pytest.mark.nightly
@@ -256,13 +266,17 @@ def patch_of(made: Raw) -> str:
     return text_of(patch)
 
 
+def inside(patch: str) -> str:
+    return f"patches:\n- patch: |\n{textwrap.indent(patch, '    ')}"
+
+
+@pytest.mark.nightly
 @every_cluster
 def test_a_patch_of_kustomize(plan: Plan) -> None:
-    for name, made in PODS.items():
-        patch = patch_of(made)
-        assert added("patch.yaml", patch, plan) == set(), name
-        inside = f"patches:\n- patch: |\n{textwrap.indent(patch, '    ')}"
-        assert added("kustomization.yaml", inside, plan) == set(), name
+    files = ("patch.yaml", str), ("kustomization.yaml", inside)
+    for name, made, ways in in_turn(plan, *files):
+        for path, write in ways:
+            assert added(path, write(patch_of(made)), plan) == set(), name
 
 
 BOTH = PLANS["both labels on one"]
