@@ -183,7 +183,7 @@ def test_the_parts_of_a_long_text_are_compared_one_by_one(monkeypatch: pytest.Mo
             [line for i in range(size) for line in (f"{i}:", f" {name}: 1", "b: 2")]
             for name in ("old", "new")
         )
-        found = diff.changes(old, new)
+        found = [*diff.changes(old, new)]
         assert found == [(at, at + 1, at, at + 1) for at in range(1, 3 * size, 3)]
         return sum(seen)
 

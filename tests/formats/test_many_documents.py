@@ -7,6 +7,7 @@ import tracemalloc
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.modes import modes_for
 from webhook.files.results import Plan
 from webhook.files.source import Source
 from webhook.formats import file_objects, manifest
@@ -55,8 +56,21 @@ def test_only_a_document_that_changes_is_judged_a_second_time(
     assert judged == {"p0": 2, "p1": 1, "p2": 2, "p3": 1}
 
 
+def test_what_follows_from_the_options_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modes of the rules in a namespace, and so their lists, are the same for all documents."""
+    asked: list[str] = []
+
+    def counted(policy: Any, namespace: str, labels: Any) -> Any:
+        asked.append(namespace)
+        return modes_for(policy, namespace, labels)
+
+    monkeypatch.setattr(file_objects, "modes_for", counted)
+    migrate_text(_file(*[_LEGACY] * 20), Plan())
+    assert asked == ["default"]
+
+
 def test_the_memory_for_a_document_is_that_of_its_findings() -> None:
-    """Nodes, data and evaluations of all documents at once were 230 times the text."""
+    """Nodes, data and evaluations of all documents at once were 230 times the text, findings 22."""
     migrate_text(_file(_LEGACY), Plan())  # imports, and what is made once
 
     def peak(number: int) -> int:
@@ -69,4 +83,4 @@ def test_the_memory_for_a_document_is_that_of_its_findings() -> None:
         return most
 
     text = len(_file(*[_LEGACY] * 200).text)
-    assert peak(400) - peak(200) < 45 * text
+    assert peak(400) - peak(200) < 12 * text

@@ -137,11 +137,9 @@ def new_bytes(result: FileResult, source: Source) -> bytes:
 
 def done(result: FileResult) -> FileResult:
     """The result after its new text was written or printed."""
-    located = tuple(
-        replace(each, status=Status.FIXED) if each.status is Status.FIXABLE else each
-        for each in result.located
+    return result.changed(
+        lambda each: replace(each, status=Status.FIXED) if each.status is Status.FIXABLE else each
     )
-    return replace(result, located=located)
 
 
 def report(found: Iterable[FileResult], seen: Seen) -> Report:
@@ -262,7 +260,8 @@ def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:
         else:
             mark = "\ufeff" if result.path in seen.marked else ""
             path = _without_links(result.path)
-            write_text(diff.unified(path, mark + result.text, mark + result.new_text))
+            lines = diff.unified_lines(path, mark + result.text, mark + result.new_text)
+            write_bytes(line.encode("utf-8", "surrogateescape") for line in lines)
 
 
 def _without_links(path: str) -> str:
@@ -274,13 +273,13 @@ def _without_links(path: str) -> str:
 
 def write_text(text: str) -> None:
     """Write to stdout without changing line ends, also characters that the locale does not have."""
-    write_bytes(text.encode("utf-8", "surrogateescape"))
+    write_bytes((text.encode("utf-8", "surrogateescape"),))
 
 
-def write_bytes(content: bytes) -> None:
+def write_bytes(pieces: Iterable[bytes]) -> None:
     """Write to stdout."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.writelines(pieces)
     sys.stdout.buffer.flush()
 
 

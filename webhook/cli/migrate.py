@@ -177,7 +177,7 @@ def _filter(args: SimpleNamespace, asked: Plan) -> int:
     seen = file_command.Seen(1, marked=marked)
     file_command.write_outputs(args, found)
     if as_text and source is not None:
-        file_command.write_bytes(file_command.new_bytes(result, source))
+        file_command.write_bytes((file_command.new_bytes(result, source),))
         _say(found, quiet=args.quiet)
     else:
         _print_result(args, found, seen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, TextIO
 
@@ -51,11 +50,7 @@ def report(found: Report, stream: TextIO, *, wide: bool = False, quiet: bool = F
 def remarks(found: Report, stream: TextIO, *, quiet: bool = False) -> None:
     """Print the findings that a diff does not show, and the summary."""
     shown = (Status.FIXABLE, Status.FIXED)
-    rest = [
-        replace(each, located=tuple(f for f in each.located if f.status not in shown))
-        for each in found.results
-    ]
-    write(findings(rest, brief=quiet), stream)
+    write(findings(found.results, brief=quiet, without=shown), stream)
     if not quiet:
         write((Segment(summary(found), Style.HEADING), Segment("\n")), stream)
 

@@ -7,6 +7,7 @@ done here. Results come in any order.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -32,6 +33,8 @@ _SILENT = "no later run would find the rest in this file, which needs manual cha
 _OUR_MISTAKE = "a bug in this program: nothing was changed in it; please report it"
 _ALONE = 80  # files
 _GIVEN = 3  # files that another process gets in advance
+# Objects between two collections of garbage: a document has hundreds, which refer to each other.
+_MANY = 20_000
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
@@ -109,6 +112,8 @@ def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -
     """The result of each file. `processes` may work at once; by default one for each core."""
     most = (cores() if processes is None else processes) - 1
     pool: _Pool | None = None
+    usual = gc.get_threshold()
+    gc.set_threshold(_MANY)
     try:
         for number, path in enumerate(paths):
             if number == _ALONE and most > 0:
@@ -120,6 +125,7 @@ def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -
         if pool is not None:
             yield from pool.heard(wait=True)
     finally:
+        gc.set_threshold(*usual)
         if pool is not None:
             pool.end()
 
@@ -185,6 +191,7 @@ def _begin(asked: Plan) -> None:
     from multiprocessing import parent_process
     from threading import Thread
 
+    gc.set_threshold(_MANY)
     _plans.append(asked)
     parent = parent_process()
     assert parent is not None  # noqa: S101

@@ -127,7 +127,8 @@ def find(
         if not _is_current(found.group(), given)
     ]
     end = 0
-    for start, _, found, pattern in sorted(everything, key=lambda each: each[:2]):
+    everything.sort()  # no two have the same place and rank
+    for start, _, found, pattern in everything:
         if start >= end:
             end = found.end()
             advice = pattern.advice.format(gpu=given.gpu_resource, product=given.models.key)

@@ -7,17 +7,20 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import islice, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _CONTEXT = 3
 _FEW = 2_000  # lines; for longer texts, difflib may ignore lines that occur everywhere
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\"\\\ud800-\udfff]*")
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _SHORT = {"\t": "\\t", "\n": "\\n", '"': '\\"', "\\": "\\\\"}
+
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +39,50 @@ class Line:
 
 
 Change = tuple[int, int, int, int]
-Hunk = tuple[Line, ...]
 
 
-def split(text: str) -> list[str]:
-    r"""The lines with their ends. Only \n ends a line, as in git and editors."""
-    lines = [f"{line}\n" for line in text.split("\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Changes that are near each other, with lines around them; the lines are made one by one."""
+
+    before: Sequence[str]
+    after: Sequence[str]
+    near: Sequence[Change]
+    context: int
+
+    @property
+    def old(self) -> tuple[int, int]:
+        """The first line in the old text, from 0, and the one behind the last."""
+        start = max(self.near[0][0] - self.context, 0)
+        return start, min(self.near[-1][1] + self.context, len(self.before))
+
+    @property
+    def new(self) -> tuple[int, int]:
+        """The same in the new text."""
+        start, end = self.old
+        (a, _, c, _), (_, b, _, d) = self.near[0], self.near[-1]
+        return start + c - a, end + d - b
+
+    def __iter__(self) -> Iterator[Line]:
+        """The lines, in order; removed ones before added ones."""
+        start, ahead = self.old[0], self.near[0][2] - self.near[0][0]
+        for a, b, c, d in (*self.near, (self.old[1], 0, 0, 0)):
+            for at in range(start, a):
+                yield Line(self.before[at], at + 1, at + 1 + ahead)
+            for at in range(a, b):
+                yield Line(self.before[at], old=at + 1)
+            for at in range(c, d):
+                yield Line(self.after[at], new=at + 1)
+            start, ahead = b, d - b
+
+
+def split(text: str, known: dict[str, str] | None = None) -> list[str]:
+    r"""The lines with their ends. Only \n ends a line, as in git and editors.
+
+    Equal lines are one text, also those that are `known`: most lines of long texts are.
+    """
+    once = ({} if known is None else known).setdefault
+    return [once(found[0], found[0]) for found in _LINE.finditer(text)]
 
 
 def without_end(line: str) -> str:
@@ -51,13 +90,14 @@ def without_end(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
-def changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
     """The ranges old[a:b] that became new[c:d], in order."""
     head = _alike(old, new)
-    tail = _alike(old[head:][::-1], new[head:][::-1])
+    tail = _alike(reversed(old), reversed(new), most=min(len(old), len(new)) - head)
     whole = (head, len(old) - tail, head, len(new) - tail)
     parts = [whole] if whole[1] - head <= _FEW else _between_landmarks(old, new, whole)
-    return [found for part in parts for found in _compared(old, new, part)]
+    for part in parts:
+        yield from _compared(old, new, part)
 
 
 def _compared(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
@@ -107,43 +147,24 @@ def _rising(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found[::-1]
 
 
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    for number, (mine, theirs) in enumerate(zip(one, other, strict=False)):
-        if mine != theirs:
-            return number
-    return min(len(one), len(other))
+def _alike(one: Iterable[str], other: Iterable[str], most: int | None = None) -> int:
+    """How many of the first ones are equal, and at most so many."""
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in islice(alike, most))
 
 
 def hunks(old: str, new: str, context: int = _CONTEXT) -> Iterator[Hunk]:
     """The changes with lines around them; changes that are near each other are one hunk."""
-    before, after = split(old), split(new)
+    known: dict[str, str] = {}
+    before, after = split(old, known), split(new, known)
     near: list[Change] = []
     for change in changes(before, after):
         if near and change[0] - near[-1][1] > 2 * context:
-            yield _hunk(before, after, near, context)
+            yield Hunk(before, after, near, context)
             near = []
         near.append(change)
     if near:
-        yield _hunk(before, after, near, context)
-
-
-def _hunk(
-    before: Sequence[str],
-    after: Sequence[str],
-    near: list[Change],
-    context: int,
-) -> Hunk:
-    lines: list[Line] = []
-    start = max(near[0][0] - context, 0)
-    ahead = near[0][2] - near[0][0]  # offset of the new line numbers
-    for a, b, c, d in near:
-        lines += [Line(before[at], at + 1, at + 1 + ahead) for at in range(start, a)]
-        lines += [Line(before[at], old=at + 1) for at in range(a, b)]
-        lines += [Line(after[at], new=at + 1) for at in range(c, d)]
-        start, ahead = b, d - b
-    end = min(start + context, len(before))
-    lines += [Line(before[at], at + 1, at + 1 + ahead) for at in range(start, end)]
-    return tuple(lines)
+        yield Hunk(before, after, near, context)
 
 
 def pairs(hunk: Hunk) -> Iterator[tuple[Line | None, Line | None]]:
@@ -165,26 +186,24 @@ def pairs(hunk: Hunk) -> Iterator[tuple[Line | None, Line | None]]:
 
 def heading(hunk: Hunk) -> str:
     """The header `@@ -1,3 +1,4 @@`."""
-    old = [line.old for line in hunk if line.old]
-    new = [line.new for line in hunk if line.new]
-    return f"@@ -{_range(old, new)} +{_range(new, old)} @@"
+    return f"@@ -{_range(*hunk.old)} +{_range(*hunk.new)} @@"
 
 
-def _range(mine: list[int], others: list[int]) -> str:
-    # An empty side is numbered by the line before; there is context unless a file is empty.
-    if not mine:
-        return f"{max(others[0] - 1, 0)},0"
-    return f"{mine[0]}" if len(mine) == 1 else f"{mine[0]},{len(mine)}"
+def _range(start: int, end: int) -> str:
+    """A range of lines from 1; an empty one is numbered by the line before."""
+    return f"{start + 1}" if end - start == 1 else f"{start + (end > start)},{end - start}"
 
 
 def unified(path: str, old: str, new: str) -> str:
     """A patch for `git apply` and `patch -p1`; empty if nothing changed."""
-    lines = list(_unified(old, new))
-    return "".join((f"--- {_name('a', path)}\n+++ {_name('b', path)}\n", *lines)) if lines else ""
+    return "".join(unified_lines(path, old, new))
 
 
-def _unified(old: str, new: str) -> Iterator[str]:
-    for hunk in hunks(old, new):
+def unified_lines(path: str, old: str, new: str) -> Iterator[str]:
+    """The same line by line: the patch of a long text is long."""
+    for position, hunk in enumerate(hunks(old, new)):
+        if not position:
+            yield f"--- {_name('a', path)}\n+++ {_name('b', path)}\n"
         yield f"{heading(hunk)}\n"
         for line in hunk:
             end = "" if line.text.endswith("\n") else f"\n{_NO_NEWLINE}"

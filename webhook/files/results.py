@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self, overload
 
 from webhook.core.settings import Settings
+from webhook.yamlpatch.places import Place, Replacement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from webhook.capacity.nodes import Inventory
     from webhook.files.source import Source
-    from webhook.yamlpatch.places import Place, Replacement
 
 CLEAN, ERROR, FIXABLE, MANUAL = 0, 1, 2, 3  # exit codes
 
@@ -61,9 +64,111 @@ class Located:
         return (place.line, place.column) <= begins < (place.end_line, place.end_column)
 
 
-def in_order(located: Iterable[Located]) -> tuple[Located, ...]:
-    """The findings of one file, by their places."""
-    return tuple(sorted(located, key=lambda each: (each.place.line, each.place.column, each.code)))
+def order(each: Located) -> tuple[int, int, str]:
+    """By this the findings of one file are sorted."""
+    return each.place.line, each.place.column, each.code
+
+
+_STATUSES = tuple(Status)
+_ROW = 13  # numbers of a finding
+_FIX = 3  # numbers of a replacement
+
+
+class Packed(Sequence[Located]):
+    """The findings of one file, each made anew when it is asked for.
+
+    A file may have hundreds of thousands. As objects each needs some 500 bytes, three times the
+    text that it is about. Here it is a row of numbers, and texts that are equal are kept once.
+    """
+
+    __slots__ = ("_fixes", "_numbers", "_rows", "_texts")
+
+    def __init__(self, located: Iterable[Located] = ()) -> None:
+        self._rows, self._fixes = array("I"), array("I")
+        self._texts: list[str] = []
+        self._numbers: dict[str, int] = {}  # of the texts
+        for each in located:
+            self.add(each)
+
+    def add(self, each: Located) -> None:
+        """Append a finding."""
+        at = each.place
+        self._rows.extend((
+            *(at.line, at.column, at.end_line, at.end_column),
+            *map(self._number, (each.code, each.message, each.path, each.object)),
+            _STATUSES.index(each.status),
+            *self._kept(each.fix),
+            *self._kept(each.suggestion),
+        ))  # fmt: skip
+
+    def _number(self, text: str) -> int:
+        number = self._numbers.setdefault(text, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(text)
+        return number
+
+    def _kept(self, fix: tuple[Replacement, ...]) -> tuple[int, int]:
+        """The place of replacements, and their number."""
+        start = len(self._fixes)
+        for each in fix:
+            self._fixes.extend((each.start, each.end, self._number(each.text)))
+        return start, len(fix)
+
+    def __len__(self) -> int:
+        return len(self._rows) // _ROW
+
+    @overload
+    def __getitem__(self, at: int) -> Located: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Located, ...]: ...
+    def __getitem__(self, at: int | slice) -> Located | tuple[Located, ...]:
+        """A finding, or several."""
+        numbers = range(len(self))[at]
+        if isinstance(numbers, range):
+            return tuple(map(self._made, numbers))
+        return self._made(numbers)
+
+    def __iter__(self) -> Iterator[Located]:
+        return map(self._made, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other has equal findings in the same order, packed or not."""
+        return isinstance(other, Packed | tuple) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # findings can be added
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def _made(self, number: int) -> Located:
+        row, texts = self._rows[number * _ROW : (number + 1) * _ROW], self._texts
+        line, column, end_line, end_column, code, message, path, name, status, *fixes = row
+        return Located(
+            texts[code],
+            texts[message],
+            _STATUSES[status],
+            Place(line, column, end_line, end_column),
+            texts[path],
+            texts[name],
+            self._fix(*fixes[:2]),
+            self._fix(*fixes[2:]),
+        )
+
+    def _fix(self, start: int, number: int) -> tuple[Replacement, ...]:
+        kept = self._fixes[start : start + number * _FIX]
+        ends = zip(kept[::_FIX], kept[1::_FIX], kept[2::_FIX], strict=True)
+        return tuple([Replacement(begin, end, self._texts[text]) for begin, end, text in ends])
+
+    def in_order(self) -> Packed:
+        """The findings by their places; of those at one place by their codes."""
+        keys = map(self._key, range(len(self)))
+        if all(one <= other for one, other in pairwise(keys)):  # so it is with many documents
+            return self
+        return Packed(map(self._made, sorted(range(len(self)), key=self._key)))
+
+    def _key(self, number: int) -> tuple[int, int, str]:
+        row = number * _ROW
+        return self._rows[row], self._rows[row + 1], self._texts[self._rows[row + 4]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +187,7 @@ class FileResult:
     kind: str = "yaml"
     text: str = ""
     new_text: str | None = None
-    located: tuple[Located, ...] = ()
+    located: Sequence[Located] = ()
     skipped: tuple[Skipped, ...] = ()
     error: str = ""
     uncompared: bool = False  # text is inserted into a GPU pod later, so no nodes are compared
@@ -94,15 +199,19 @@ class FileResult:
         """The result for this file, with the findings sorted by place."""
         path, kind, text = source.path, source.kind, source.text
         changed = new_text if new_text != text else None
-        return cls(path, kind, text, changed, in_order(located), tuple(skipped))
+        found = located if isinstance(located, Packed) else Packed(located)
+        return cls(path, kind, text, changed, found.in_order(), tuple(skipped))
+
+    def changed(self, change: Callable[[Located], Located]) -> FileResult:
+        """The same file with other findings."""
+        return replace(self, located=Packed(map(change, self.located)))
 
     def undone(self, why: str) -> FileResult:
         """The same file as it is, and why its changes must not be made."""
-        located = (
-            each.undone(why) if each.fix or each.status is Status.FIXABLE else each
-            for each in self.located
+        undone = self.changed(
+            lambda each: each.undone(why) if each.fix or each.status is Status.FIXABLE else each
         )
-        return replace(self, new_text=None, located=tuple(located))
+        return replace(undone, new_text=None)
 
     @property
     def remarks(self) -> int:
@@ -120,9 +229,9 @@ class Report:
     time: float = 0  # of the run
 
     @property
-    def located(self) -> list[Located]:
+    def located(self) -> Iterator[Located]:
         """All findings."""
-        return [located for result in self.results for located in result.located]
+        return (located for result in self.results for located in result.located)
 
     @property
     def skipped(self) -> int:
@@ -163,7 +272,7 @@ class OptedOut:
     templates: bool = False  # and to all pod templates
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # so that what follows from a plan is made once
 class Plan:
     """The options of a run on files: its scope is always `all-legacy`."""
 

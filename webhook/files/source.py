@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from webhook.core.errors import InputError
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.places import Place
+from webhook.yamlpatch.style import newlines
+
+if TYPE_CHECKING:
+    from array import array
 
 _BOM = codecs.BOM_UTF8
 _OTHERS = {
@@ -101,8 +106,11 @@ class Source:
         return (_BOM if self.bom else b"") + new_text.encode()
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *[found.end() for found in re.finditer("\n", self.text)]]
+    def _ends(self) -> array[int]:
+        return newlines(self.text)
+
+    def _start(self, line: int) -> int:
+        return self._ends[line - 2] + 1 if line > 1 else 0
 
     def place(self, start: int, end: int) -> Place:
         """The place between two indexes. A line ends with its newline, as in git and editors."""
@@ -115,17 +123,17 @@ class Source:
         return self.place(at, len(self.text) if end < 0 else end - (self.text[end - 1] == "\r"))
 
     def _position(self, at: int) -> tuple[int, int]:
-        line = bisect_right(self._starts, at)
-        return line, at - self._starts[line - 1] + 1
+        line = bisect_left(self._ends, at) + 1
+        return line, at - self._start(line) + 1
 
     def index(self, line: int, column: int = 1) -> int:
         """The index of a place."""
-        return self._starts[line - 1] + column - 1
+        return self._start(line) + column - 1
 
     def excerpt(self, place: Place) -> str:
         """The whole lines of the place, without the last line end."""
-        end = self._starts[place.end_line] if place.end_line < len(self._starts) else None
-        return self.text[self._starts[place.line - 1] : end].rstrip("\r\n")
+        end = self._start(place.end_line + 1) if place.end_line <= len(self._ends) else None
+        return self.text[self._start(place.line) : end].rstrip("\r\n")
 
 
 def is_read(name: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.legacy_selector import carried
@@ -113,9 +114,16 @@ def context(obj: Raw, plan: Plan) -> Context:
     said = plan.opted_out
     namespace = said.namespace or as_map(obj.get("metadata")).get("namespace")
     name = namespace if isinstance(namespace, str) and namespace else "default"
+    is_left_alone = name in said.namespaces or (said.pods and obj.get("kind") == "Pod")
+    return _context(plan, name, is_left_alone=is_left_alone)
+
+
+@lru_cache(maxsize=64)
+def _context(plan: Plan, name: str, *, is_left_alone: bool) -> Context:
+    """The context for the objects of a namespace: there are many objects, and few namespaces."""
     known = plan.inventory.namespaces if plan.inventory is not None else {}
     labels = known.get(name, {})
-    if name in said.namespaces or (said.pods and obj.get("kind") == "Pod"):
+    if is_left_alone:
         labels = {**labels, IGNORE: "true"}
     modes = modes_for(plan.settings.policy, name, labels)
     return Context(
@@ -124,7 +132,7 @@ def context(obj: Raw, plan: Plan) -> Context:
         name,
         modes=modes.only_off(),
         namespace_labels=labels,
-        pods_opted_out=said.templates,
+        pods_opted_out=plan.opted_out.templates,
         today=datetime.now(UTC).date(),
         in_manifest=True,
         is_open=plan.is_open,
@@ -133,6 +141,12 @@ def context(obj: Raw, plan: Plan) -> Context:
         unsafe=plan.unsafe,
         is_merged=plan.is_patch,
     )
+
+
+@lru_cache(maxsize=16)
+def _asked(plan: Plan) -> Stages:
+    """The rules that run on an object with a kind."""
+    return _STAGES.only(plan.asks)
 
 
 def selects_nodes(code: str, at: Path, plan: Plan) -> bool:
@@ -198,7 +212,8 @@ def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluatio
         outside = [_Outside(rule, parts) if rule.CODE == _ELSEWHERE else rule for rule in MANIFEST]
         stages = replace(stages, manifest=outside)
     cx, name = context(obj, plan), name_of(obj)
-    asked, around = stages.only(plan.asks), _Around()
+    asked = _asked(plan) if stages is _STAGES else stages.only(plan.asks)
+    around = _Around()
     made = evaluate(obj, asked, cx, at, held=held, is_left_alone=is_left_alone)
     made.uncompared = _is_uncompared(obj, templates, plan)
     yield made

@@ -235,6 +235,9 @@ def left(result: FileResult, plan: Plan, name: str) -> dict[str, str]:
 
     Opted-out pods and comments have none, or notices.
     """
+    there = [*words(result.text, plan)]
+    if not there:
+        return {}
     source = Source.of_text(result.path, result.text, result.kind)
     said = [each for each in result.located if each.status is not Status.NOTICE]
     spoken_of = _lines(said)
@@ -242,7 +245,7 @@ def left(result: FileResult, plan: Plan, name: str) -> dict[str, str]:
         each for each in said if each.code in _CODES and (each.fix or each.status is Status.FIXABLE)
     )
     found: dict[str, str] = {}
-    for code, start, end in words(result.text, plan):
+    for code, start, end in there:
         line = source.place(start, end).line
         if line in spoken_of and line not in done:
             found.setdefault(code, f"{name} (line {line})")

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.draft import copied
 from webhook.core.edits import Edit, place_of
 from webhook.core.findings import Finding, Severity
-from webhook.files.results import FileResult, Located, Plan, Skipped, Status, not_done
+from webhook.files.results import (
+    FileResult,
+    Located,
+    Packed,
+    Plan,
+    Skipped,
+    Status,
+    not_done,
+    order,
+)
 from webhook.formats import legacy_pods, unfinished
 from webhook.formats.file_objects import (
     AMOUNTS,
@@ -18,7 +27,7 @@ from webhook.formats.file_objects import (
     right_labels,
     selects_nodes,
 )
-from webhook.formats.mentions import lines_said, mentions
+from webhook.formats.mentions import Said, lines_said, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at
@@ -86,13 +95,17 @@ class _Done:
     refused: str = ""  # why no document is edited
     documents: int = 0
     texts: list[str] = field(default_factory=list)
-    located: list[Located] = field(default_factory=list)
-    said: set[tuple[int, str]] = field(default_factory=set)  # lines that need no more findings
+    located: Packed = field(default_factory=Packed)
+    said: Said = field(init=False)
     left_alone: list[Place] = field(default_factory=list)
     right: list[tuple[int, int]] = field(default_factory=list)
     unread: list[Skipped] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     uncompared: bool = False
+
+    def __post_init__(self) -> None:
+        """No line has a finding yet."""
+        self.said = Said(self.source)
 
     def take_all(self) -> str:
         """Work on all documents. Returns why the file must stay as it is, if it must."""
@@ -121,8 +134,9 @@ class _Done:
 
     def _note(self, work: _Work) -> None:
         source, made = self.source, work.evaluations
-        located = [*_located(source, work)]
-        self.located += located
+        located = sorted(_located(source, work), key=order)
+        for found in located:
+            self.located.add(found)
         self.said.update(lines_said(source, (*located, *_spoken_of(source, work, self.plan))))
         self.skipped += _skipped(source, work)
         for each in made:
@@ -136,7 +150,9 @@ class _Done:
         source, alone = self.source, self.left_alone
         more = mentions(source, self.plan, self.said, left_alone=alone, right=self.right)
         skipped = (*self.unread, *self.skipped)
-        made = FileResult.of(source, "".join(self.texts), (*self.located, *more), skipped)
+        for each in more:
+            self.located.add(each)
+        made = FileResult.of(source, "".join(self.texts), self.located, skipped)
         return replace(made, uncompared=self.uncompared)
 
 

@@ -85,7 +85,7 @@ _VERSIONS = codes(Trait.VERSION)
 def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothing is reported
     source: Source,
     plan: Plan,
-    said: Container[tuple[int, str]],
+    said: Said | Container[tuple[int, str]],
     *,
     prose: bool = False,
     left_alone: Iterable[Place] = (),
@@ -253,6 +253,25 @@ def lines_said(source: Source, known: Iterable[Located]) -> set[tuple[int, str]]
         last = place.end_line - 1 if ends_before else place.end_line
         lines.update((line, code) for line in range(place.line, last + 1))
     return lines
+
+
+class Said:
+    """Lines that need no more findings (lines_said): a byte for each, as a file may have many."""
+
+    def __init__(self, source: Source) -> None:
+        self._size = source.place(len(source.text), len(source.text)).line + 1
+        self._lines: dict[str, bytearray] = {}  # by code
+
+    def update(self, lines: Iterable[tuple[int, str]]) -> None:
+        """Add lines, each with a code."""
+        for line, code in lines:
+            if code not in self._lines:
+                self._lines[code] = bytearray(self._size)
+            self._lines[code][line] = True
+
+    def __contains__(self, each: tuple[int, str]) -> bool:
+        line, code = each
+        return code in self._lines and bool(self._lines[code][line])
 
 
 def _sign_of(source: Source) -> re.Pattern[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from webhook.files.diff import changes, split, without_end
 from webhook.yamlpatch.places import Place, Replacement
+from webhook.yamlpatch.style import newlines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,8 +41,8 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._lines = split(text)
-        self._starts = [0, *accumulate(map(len, self._lines))]
+        self._ends = newlines(text)
+        self._number = len(self._ends) + (text[-1:] not in {"", "\n"})
 
     def place(self, start: int, end: int) -> Place:
         """The place of these indexes, in lines and columns."""
@@ -51,23 +51,28 @@ class Lines:
         return Place(line, column, end_line, end_column)
 
     def _position(self, index: int) -> tuple[int, int]:
-        line = max(bisect_right(self._starts, index), 1)
-        if line > len(self._lines) and not self._text.endswith("\n"):
-            line = max(len(self._lines), 1)  # the end of a last line without line end
-        return line, index - self._starts[line - 1] + 1
+        line = bisect_left(self._ends, index) + 1
+        return line, index - self._start(line) + 1
+
+    def _start(self, line: int) -> int:
+        return self._ends[line - 2] + 1 if line > 1 else 0
+
+    def _end(self, line: int) -> int:
+        """The end of a line with its line end."""
+        return self._ends[line - 1] + 1 if line <= len(self._ends) else len(self._text)
 
     def line(self, number: int) -> str:
         """A line without its end; "" if the text has none with this number."""
-        if not 1 <= number <= len(self._lines):
+        if not 1 <= number <= self._number:
             return ""
-        return without_end(self._lines[number - 1])
+        return without_end(self._text[self._start(number) : self._end(number)])
 
     def around(self, place: Place, context: int = 0) -> Iterator[Excerpt]:
         """The place's first line and its neighbours; long lines are shortened."""
         for number in range(place.line - context, place.line + context + 1):
             if number == place.line:
                 yield self._marked(place)
-            elif 1 <= number <= len(self._lines):
+            elif 1 <= number <= self._number:
                 yield Excerpt(number, shortened(self.line(number)), "", "")
 
     def _marked(self, place: Place) -> Excerpt:
@@ -99,13 +104,12 @@ class Lines:
     def _cured(self, near: list[Replacement]) -> Iterator[ChangedLines]:
         first = self._position(near[0].start)[0]
         last = self._position(max(each.end for each in near))[0]
-        start = self._starts[first - 1]
-        end = self._starts[min(last, len(self._lines))]
+        start, end = self._start(first), self._end(last)
         parts, done = [], start
         for each in near:
             parts += [self._text[done : each.start], each.text]
             done = max(done, each.end)
-        old, new = self._lines[first - 1 : last], split("".join(parts) + self._text[done:end])
+        old, new = split(self._text[start:end]), split("".join(parts) + self._text[done:end])
         for a, b, c, d in changes(old, new):
             yield ChangedLines(first + a, tuple(map(_bare, old[a:b])), tuple(map(_bare, new[c:d])))
 

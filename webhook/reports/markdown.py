@@ -76,7 +76,7 @@ def _head(report: Report) -> str:
 
 
 def _table(report: Report, columns: list[Status]) -> Iterator[str]:
-    found = report.located
+    found = [*report.located]
     for code, manual in manuals(report).items():
         mine = [located.status for located in found if located.code == code]
         if mine:

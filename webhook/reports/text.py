@@ -15,7 +15,7 @@ from webhook.reports.rules import manuals
 from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from webhook.yamlpatch.places import Replacement
 
@@ -93,7 +93,11 @@ def statistics(report: Report) -> str:
 
 
 def findings(
-    results: Iterable[FileResult], *, wide: bool = False, brief: bool = False
+    results: Iterable[FileResult],
+    *,
+    wide: bool = False,
+    brief: bool = False,
+    without: Container[Status] = (),
 ) -> Iterator[Segment]:
     """The findings without a summary; if brief, each in one line."""
     for result in results:
@@ -104,7 +108,7 @@ def findings(
             yield from (Segment(f"{path}:", Style.PLACE), Segment(" "))
             yield from (Segment(f"error: {sentence(result.error)}", Style.ERROR), _END)
             yield from () if brief else (_END,)
-        for located in result.located:
+        for located in (each for each in result.located if each.status not in without):
             yield from _head(path, located)
             first = changes.setdefault(located.fix, located.place.line) if located.fix else 0
             yield from () if brief else _body(located, lines, first, wide=wide)
@@ -118,11 +122,10 @@ def diff_segments(result: FileResult) -> Iterator[Segment]:
         return
     signs = {"-": Style.REMOVED, "+": Style.ADDED, " ": Style.PLAIN}
     name = visible(result.path)
-    hunks = list(diff.hunks(result.text, result.new_text))
-    if hunks:
-        yield from (Segment(f"--- a/{name}", Style.HEADING), _END)
-        yield from (Segment(f"+++ b/{name}", Style.HEADING), _END)
-    for hunk in hunks:
+    for position, hunk in enumerate(diff.hunks(result.text, result.new_text)):
+        if not position:
+            yield from (Segment(f"--- a/{name}", Style.HEADING), _END)
+            yield from (Segment(f"+++ b/{name}", Style.HEADING), _END)
         yield from (Segment(diff.heading(hunk), Style.FAINT), _END)
         for line in hunk:
             bare = shown(diff.without_end(line.text))
@@ -132,7 +135,7 @@ def diff_segments(result: FileResult) -> Iterator[Segment]:
 def summary(report: Report) -> str:
     """One line with the number of findings of each status."""
     parts = _parts(report.located)
-    found = len(report.located)
+    found = sum(len(result.located) for result in report.results)
     files = sum(1 for result in report.results if result.located)
     looked_at = _amount(max(report.files, len(report.results)), "file")
     line = f"no findings in {looked_at}"

@@ -67,14 +67,13 @@ class Document:
     nodes: list[Node] = field(default_factory=list)  # in the order of the text
     data: Any = None
     duplicates: list[Duplicate] = field(default_factory=list)
-    memo: dict[str, Any] = field(default_factory=dict, repr=False)
+    memo: dict[Callable[[Document], Any], Any] = field(default_factory=dict, repr=False)
 
     def once(self, make: Callable[[Document], T]) -> T:
         """A cached fact about the document: a file may have thousands of edits."""
-        name = f"{make.__module__}.{make.__qualname__}"
-        if name not in self.memo:
-            self.memo[name] = make(self)
-        made: T = self.memo[name]
+        if make not in self.memo:
+            self.memo[make] = make(self)
+        made: T = self.memo[make]
         return made
 
     def find(self, at: Path) -> Node | None:
@@ -160,7 +159,7 @@ def _collect(text: str, trees: Any, begin: int, behind: int, *, json: bool = Fal
         document = Document(text, start, end, root, json)
         try:
             if root is not None:
-                document.nodes = nodes_in(root)
+                document.nodes = nodes_in(root) if json else tree.nodes
                 # Children of a node, also by an alias or a merge key, come before the node.
                 nodes = document.nodes[::-1]
                 nodes.sort(key=attrgetter("end"))
@@ -233,6 +232,8 @@ def sources_of(value: Node) -> list[Node]:
 
 def _refuse_bombs(nodes: list[Node]) -> None:
     """Count the values for which the aliases stand, without making them."""
+    if len(nodes) <= MOST_VALUES and not any(type(node) is Alias for node in nodes):
+        return
     sizes = dict.fromkeys(map(id, nodes), 1)
     for node in nodes:
         if isinstance(node, Alias):

@@ -105,7 +105,9 @@ def _renamed(document: Document, value: Node, name: str) -> Replacement:
         said = yaml_words.quoted(name, key.style)
     else:
         in_flow = isinstance(value.parent, Map) and value.parent.flow
-        said = Writer(style_of(document, value)).scalar_like(name, key, 0, "", flow=in_flow)
+        said = name
+        if not yaml_words.is_plain(name, flow=in_flow):
+            said = Writer(style_of(document, value)).scalar_like(name, key, 0, "", flow=in_flow)
     return Replacement(key.start, key.end, said)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -45,21 +46,21 @@ def column(text: str, at: int) -> int:
 
 
 @lru_cache(maxsize=4)
-def _newlines(text: str) -> list[int]:
+def newlines(text: str) -> array[int]:
     """The line ends: a line may have a megabyte, and each edit needs its begin."""
-    return [found.start() for found in _NEWLINE.finditer(text)]
+    return array("I", (found.start() for found in _NEWLINE.finditer(text)))
 
 
 def _next_newline(text: str, at: int) -> int:
     """The first one from this place on; -1 if there is none."""
-    ends = _newlines(text)
+    ends = newlines(text)
     position = bisect_left(ends, at)
     return ends[position] if position < len(ends) else -1
 
 
 def line_start(text: str, at: int) -> int:
     """The begin of the line."""
-    ends = _newlines(text)
+    ends = newlines(text)
     position = bisect_left(ends, at)
     return ends[position - 1] + 1 if position else 0
 
@@ -177,7 +178,7 @@ def _as_written(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _most(counted: Counter[Any], otherwise: Any) -> Any:
-    return counted.most_common(1)[0][0] if counted else otherwise
+    return max(counted, key=counted.__getitem__) if counted else otherwise
 
 
 def _indents(holder: Node, text: str, kind: type[Map | List]) -> Iterator[int]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_EVENTS = 2_000_000
 _PROPERTY = re.compile(r"[&!][^ \t\r\n]*")
 _GAP = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
@@ -39,11 +39,12 @@ class NotYamlError(UnreadableError):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One document of a stream: its begin, with its `---`, and its end."""
+    """One document of a stream: its begin, with its `---`, its end, and its nodes in order."""
 
     start: int
     end: int
     root: Node | None
+    nodes: list[Node]
 
 
 def read(text: str, start: int, end: int) -> list[Tree]:
@@ -91,60 +92,62 @@ class _Composer:
     anchors: dict[str, Node] = field(default_factory=dict)
 
     def documents(self) -> Iterator[Tree]:
-        loader, base = _LOADER(self.shown), self.base
-        start, root = base, None
+        base, next_event = self.base, _PARSER(self.shown).get_event
+        start, nodes = base, list[Node]()
         for _ in range(_MOST_EVENTS):
-            event: Any = loader.get_event()
+            event: Any = next_event()
             if event is None:
                 return
+            kind = type(event)
             begin, end = base + event.start_mark.index, base + event.end_mark.index
-            if isinstance(event, yaml.NodeEvent):  # the most frequent ones come first
-                node = self._begin(event, begin, end)
-                root = node if root is None else root
-            elif isinstance(event, yaml.CollectionEndEvent):
+            if kind is yaml.ScalarEvent:  # the most frequent ones come first
+                nodes.append(self._placed(self._scalar(event, begin, end)))
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                 self._end(end)
-            elif isinstance(event, yaml.DocumentStartEvent):
-                start, root = begin, None
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                nodes.append(self._opened(event, begin, end))
+            elif kind is yaml.AliasEvent:
+                target = self._anchored(event.anchor, begin)
+                nodes.append(self._placed(Alias(begin, begin, end, target=target)))
+            elif kind is yaml.DocumentStartEvent:
+                start, nodes = begin, []
                 self.anchors = {}
-            elif isinstance(event, yaml.DocumentEndEvent):
-                yield Tree(start, end, root)
+            elif kind is yaml.DocumentEndEvent:
+                yield Tree(start, end, nodes[0] if nodes else None, nodes)
         raise NotYamlError(self.base, "is too large to be a manifest")
 
-    def _begin(self, event: Any, outer: int, end: int) -> Node:
-        node = self._node(event, outer, end)
+    def _placed(self, node: Node) -> Node:
+        """The node, in the open map or list."""
         if self.open_:
-            holder, waiting = self.open_[-1]
-            node.parent = holder
+            node.parent, waiting = self.open_[-1]
             waiting.append(node)
-        if isinstance(node, Map | List):
-            self.open_.append((node, []))
-            if len(self.open_) > DEEPEST:
-                raise NotYamlError(node.start, "is too deeply nested")
         return node
 
-    def _node(self, event: Any, outer: int, end: int) -> Node:
-        anchor = event.anchor or ""
-        if isinstance(event, yaml.AliasEvent):
-            return Alias(outer, outer, end, target=self._anchored(anchor, outer))
-        start = self._content(outer, end) if anchor or event.tag else outer
-        node: Node
-        match event:
-            case yaml.ScalarEvent():
-                tag = None if event.tag in {None, "!"} else event.tag
-                style = event.style or ""
-                plain = style == "" and event.tag is None
-                end = self._end_of_scalar(start, end, event.value) if style in {"|", ">"} else end
-                node = Scalar(outer, start, end, None, anchor, tag, event.value, style)
-                if not plain and tag is None and not style:
-                    node.tag = "!"
-            case yaml.MappingStartEvent():
-                node = Map(outer, start, end, None, anchor, event.tag, flow=bool(event.flow_style))
-            case _:
-                node = List(outer, start, end, None, anchor, event.tag, flow=bool(event.flow_style))
-        if isinstance(node, Map | List) and not node.flow:
-            node.start = self._first(node.start, end)
+    def _scalar(self, event: Any, outer: int, end: int) -> Scalar:
+        anchor, tag, style = event.anchor or "", event.tag, event.style or ""
+        start = self._content(outer, end) if anchor or tag else outer
+        if tag == "!" and style:
+            tag = None
+        if style in {"|", ">"}:
+            end = self._end_of_scalar(start, end, event.value)
+        node = Scalar(outer, start, end, None, anchor, tag, event.value, style)
         if anchor:
             self.anchors[anchor] = node
+        return node
+
+    def _opened(self, event: Any, outer: int, end: int) -> Node:
+        """A map or a list, with what follows in it."""
+        anchor, flow = event.anchor or "", bool(event.flow_style)
+        start = self._content(outer, end) if anchor or event.tag else outer
+        start = start if flow else self._first(start, end)
+        kind = Map if type(event) is yaml.MappingStartEvent else List
+        node = kind(outer, start, end, None, anchor, event.tag, flow=flow)
+        if anchor:
+            self.anchors[anchor] = node
+        self._placed(node)
+        self.open_.append((node, []))
+        if len(self.open_) > DEEPEST:
+            raise NotYamlError(node.start, "is too deeply nested")
         return node
 
     def _anchored(self, name: str, at: int) -> Node:

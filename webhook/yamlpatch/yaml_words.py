@@ -84,6 +84,8 @@ _IN_FLOW = re.compile(r"[,\[\]{}:]")
 
 def is_plain(text: str, *, flow: bool) -> bool:
     """Whether the text needs no quotes, and every YAML reader takes it for a text."""
+    if text.isalpha():  # the most frequent ones
+        return text not in _KNOWN
     return (
         _PLAIN.fullmatch(text) is not None
         and text.isprintable()
