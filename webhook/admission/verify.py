@@ -1,4 +1,4 @@
-"""Applies the patch to a second parse of the object, before the patch is sent.
+"""Applies the patch to a second parse of the object, and to each replica, before it is sent.
 
 A patch that the API server cannot apply rejects the pod, even with failurePolicy Ignore. So the
 patch is read back from its bytes and applied to the original object, by code that shares nothing
@@ -39,6 +39,15 @@ def flaw(review: Review, patch: bytes, edited: dict[str, Any], *, of_any_size: b
     return ""
 
 
+def applies(patch: bytes, obj: dict[str, Any]) -> bool:
+    """Apply the patch in place; whether each of its operations could be made."""
+    try:
+        apply(load(patch), obj)
+    except ValueError:
+        return False
+    return True
+
+
 def _compared(obj: dict[str, Any]) -> dict[str, Any]:
     """All but managedFields: no rule changes them, and they may be too deep to be compared."""
     metadata = obj.get("metadata")
@@ -57,17 +66,32 @@ def apply(patch: list[dict[str, Any]], obj: Any) -> None:
         if not slash or head[:1] not in {"", "/"}:
             raise ValueError("a path names nothing below the root")
         if head != before:  # many operations change one map without changing its place
-            _take_out(leaving, holder)
-            before, holder = head, obj
-            for token in head.split("/")[1:]:
-                holder = _step(holder, _plain(token))
+            if leaving:
+                _take_out(leaving, holder)
+            before, holder = head, _found(obj, head)
         if leaving and not (operation["op"] == "remove" and _is_before(last, leaving[-1])):
             _take_out(leaving, holder)
-        if operation["op"] == "remove" and isinstance(holder, list):
+        if operation["op"] == "remove" and type(holder) is list:
             leaving.append(_position(last, len(holder) - 1))
         else:
             _change(operation, holder, _plain(last))
-    _take_out(leaving, holder)
+    if leaving:
+        _take_out(leaving, holder)
+
+
+def _found(holder: Any, place: str) -> Any:
+    """The value at this place: below maps by name, below lists by position."""
+    for token in place.split("/")[1:]:
+        if type(holder) is dict:
+            name = _plain(token)
+            if name not in holder:
+                raise ValueError("a path leads nowhere")
+            holder = holder[name]
+        elif type(holder) is list:
+            holder = holder[_position(token, len(holder) - 1)]
+        else:
+            raise ValueError("a path leads nowhere")
+    return holder
 
 
 def _is_before(token: str, last: int) -> bool:
@@ -75,40 +99,33 @@ def _is_before(token: str, last: int) -> bool:
 
 
 def _take_out(leaving: list[int], holder: Any) -> None:
-    if leaving:
-        gone = set(leaving)
-        holder[:] = [item for at, item in enumerate(holder) if at not in gone]
-        leaving.clear()
+    gone = set(leaving)
+    holder[:] = [item for at, item in enumerate(holder) if at not in gone]
+    leaving.clear()
 
 
 def _plain(token: str) -> str:
     return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
 
 
-def _step(holder: Any, token: str) -> Any:
-    if isinstance(holder, dict):
-        if token in holder:
-            return holder[token]
-    elif isinstance(holder, list):
-        return holder[_position(token, len(holder) - 1)]
-    raise ValueError("a path leads nowhere")
-
-
 def _change(operation: dict[str, Any], holder: Any, token: str) -> None:
-    match operation["op"], holder:
-        case "add", dict():
+    name = operation["op"]
+    if type(holder) is dict:
+        if name == "add" or (name == "replace" and token in holder):
             holder[token] = operation["value"]
-        case "add", list():
+            return
+        if name == "remove" and token in holder:
+            del holder[token]
+            return
+    elif type(holder) is list:
+        if name == "add":
             at = len(holder) if token == END else _position(token, len(holder))
             holder.insert(at, operation["value"])
-        case "replace", dict() if token in holder:
-            holder[token] = operation["value"]
-        case "replace", list():
+            return
+        if name == "replace":
             holder[_position(token, len(holder) - 1)] = operation["value"]
-        case "remove", dict() if token in holder:
-            del holder[token]
-        case _:
-            raise ValueError("an operation has no path or no known name")
+            return
+    raise ValueError("an operation has no path or no known name")
 
 
 def _position(token: str, last: int) -> int:
