@@ -14,10 +14,11 @@ from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.admission import outcome, request_pods, response, updates, workloads
+from webhook.admission import outcome, request_pods, response, updates, view, workloads
 from webhook.admission.outcome import Outcome
 from webhook.admission.recorder import Recorder
 from webhook.admission.review import Review, is_heavy
+from webhook.admission.verify import applies
 from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.modes import Mode, modes_for
 from webhook.core.rule import Context, Rule
@@ -41,6 +42,8 @@ MUTATE, VALIDATE, GUARD, REFUSE = "/mutate", "/validate", "/guard", "/guard/refu
 PATHS = (MUTATE, VALIDATE, GUARD, REFUSE)
 _CHANGING = (MUTATE, GUARD)
 _MOST_CONTEXTS = 4096  # that are remembered
+_MOST_OUTCOMES, _LARGEST_OUTCOME = 1024, 16 * 1024  # the same, and the bytes of one
+_NEW = Outcome("")  # stands for one that is not remembered
 _POD = (ROOT,)  # the place of the pod in a Pod
 
 
@@ -56,6 +59,7 @@ class Question(NamedTuple):
     known: Known = ()  # besides the namespace
     templates: int = 1
     looks_at_stored: bool = False  # so the stored object must not be too large, either
+    has_view: bool = False  # replicas of the object may have the same answer (view.py)
     # Whether an object that is too large is silently ignored.
     may_be_large: Callable[[], bool] = bool
 
@@ -80,6 +84,8 @@ class Decider:
     _judging: Stages = field(init=False)
     _guarding: Stages = field(init=False)
     _contexts: dict[tuple[str, Known], Context] = field(default_factory=dict)
+    # By path, moment and view; None: pods with this view are judged whole.
+    _outcomes: dict[tuple[str, Known, bytes], Outcome | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Compute what is the same for all reviews."""
@@ -106,30 +112,75 @@ class Decider:
         asked = self._asks[path](review.request)
         if asked is None:
             return self._recorder.passed(path, review, began)
-        cx, obj = self._context(review.request["namespace"], asked.known), asked.obj
-        made = asked.ask(cx, excess=partial(_excess, review, asked))
-        if made.over and asked.may_be_large():
-            return self._recorder.passed(path, review, began)
+        came = self._of_view(path, review, asked.obj) if asked.has_view else None
+        if came is None:
+            made, cx = self._made(review, asked)
+            self._recorder.failures(review, asked.obj, began, made.failed)
+            if outcome.is_early(made.findings) and self.known_until() < moment:
+                if may_wait:
+                    raise Early
+                made.findings = [outcome.as_unsure(each) for each in made.findings]
+            if outcome.is_early(made.foretold) and self.known_until() < moment:
+                made.foretold = [replace(each, may_run=True) for each in made.foretold]
+            came = self._outcome(path, review, asked, made, cx)
+        return self._recorder.answer(path, review, asked.obj, began, came)
+
+    def _of_view(self, path: str, review: Review, pod: Raw) -> Outcome | None:
+        """The outcome of all pods with the view of this one; None if the whole pod must be judged.
+
+        That is so if the outcome depends on more than the view, if a rule failed, and if the patch
+        does not fit this very pod.
+        """
+        body = view.body_of(review)
+        if body is None:
+            return None
+        key = path, self._now(), body
+        came = self._outcomes.get(key, _NEW)
+        if came is _NEW:
+            came = self._of_new_view(path, view.review_of(body, review))
+            if len(self._outcomes) >= _MOST_OUTCOMES:
+                self._outcomes.clear()
+            size = len(body) + (len(came.patch) if came is not None else 0)
+            if size <= _LARGEST_OUTCOME:
+                self._outcomes[key] = came
+        if came is None or not came.patch or applies(came.patch, pod):
+            return came
+        pod.clear()  # it was changed in part
+        pod.update(review.fresh_object())
+        return None
+
+    def _of_new_view(self, path: str, seen: Review) -> Outcome | None:
+        """The outcome for this view; None if it may not be that of each pod at each moment."""
+        asked = self._asks[path](seen.request)
+        if asked is None:
+            return None
+        made, cx = self._made(seen, asked)
+        if made.failed or outcome.is_early(made.findings) or outcome.is_early(made.foretold):
+            return None
+        came = self._outcome(path, seen, asked, made, cx)
+        return None if came.fault else came
+
+    def _made(self, review: Review, asked: Question) -> tuple[Evaluation, Context]:
+        cx = self._context(review.request["namespace"], asked.known)
+        return asked.ask(cx, excess=partial(_excess, review, asked)), cx
+
+    def _outcome(
+        self, path: str, review: Review, asked: Question, made: Evaluation, cx: Context
+    ) -> Outcome:
         if made.over:
-            return self._unfinished(path, review, began, made.over)
-        if outcome.is_early(made.findings) and self.known_until() < moment:
-            if may_wait:
-                raise Early
-            made.findings = [outcome.as_unsure(each) for each in made.findings]
-        if outcome.is_early(made.foretold) and self.known_until() < moment:
-            made.foretold = [replace(each, may_run=True) for each in made.foretold]
-        self._recorder.failures(review, obj, began, made.failed)
-        if path in _CHANGING:
-            came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
-        else:
-            came = outcome.judged(made.findings, cx)
+            large = asked.may_be_large()
+            return outcome.NOTHING if large else self._unfinished(path, review, made.over)
+        if path not in _CHANGING:
+            return outcome.judged(made.findings, cx)
+        came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
         if path == GUARD and (fault := came.fault):  # admitting it would bypass the guard
-            return self._unfinished(path, review, began, fault["error"], level=fault["level"])
-        return self._recorder.answer(path, review, obj, began, came)
+            return self._unfinished(path, review, fault["error"], level=fault["level"])
+        return came
 
     def late(self, path: str, why: str, review: Review) -> bytes:
         """The answer to a review that cannot be read, or not in time; it may lack its objects."""
-        return self._unfinished(path, review, perf_counter(), why)
+        began, obj = perf_counter(), as_map(review.request.get("object"))
+        return self._recorder.answer(path, review, obj, began, self._unfinished(path, review, why))
 
     def _to_mutate(self, request: Raw) -> Question | None:
         """Repair the pod if the webhook is responsible for it; anything else passes unchanged.
@@ -145,7 +196,7 @@ class Decider:
         if (pod := request_pods.pod_of(request)) is not None:
             namespace = request["namespace"]
             ask = _of_pod(pod, self._repairing, later=lambda: self._context(namespace, self._now()))
-            return Question(pod, ask, looks_at_stored=True)
+            return Question(pod, ask, looks_at_stored=True, has_view=True)
         if not self.settings.workloads.repair:
             return None
         if (found := workloads.workload_of(request, self.settings)) is None:
@@ -162,7 +213,9 @@ class Decider:
             ask, known = _of_pod(pod, self._judging), self._now(final=True)
             # A pod without GPUs gets here if it has more names than its matchConditions may check.
             return Question(
-                pod, ask, known, may_be_large=partial(_is_without_gpus, pod, self.settings)
+                *(pod, ask, known),
+                may_be_large=partial(_is_without_gpus, pod, self.settings),
+                has_view=True,
             )
         if (found := workloads.workload_of(request, self.settings)) is None:
             return None
@@ -200,9 +253,7 @@ class Decider:
 
         return Question(pod, ask, self._now(final=final))
 
-    def _unfinished(
-        self, path: str, review: Review, began: float, why: str, *, level: str = "info"
-    ) -> bytes:
+    def _unfinished(self, path: str, review: Review, why: str, *, level: str = "info") -> Outcome:
         """Report that the object was not evaluated.
 
         Deny a pod that a rule in force might have denied. Otherwise every author of a pod could
@@ -212,7 +263,7 @@ class Decider:
         rules = {MUTATE: self.rules, VALIDATE: self.policy}.get(path, self.guards)
         modes = in_force(rules, cx)
         if modes.keys() <= {Mode.OFF}:
-            return self._recorder.passed(path, review, began)
+            return outcome.NOTHING
         denial, warnings = "", []
         changes = path == GUARD and request_pods.changes_a_pod(review.request)
         guarded = path in {GUARD, REFUSE} and not changes
@@ -223,10 +274,8 @@ class Decider:
         elif path != REFUSE and modes.keys() & {Mode.WARN, Mode.ENFORCE}:
             what = "without checks" if path == VALIDATE else "without repair"
             warnings = [response.warning(response.US, f"this object was admitted {what}: {why}")]
-        obj = as_map(review.request.get("object"))
         fault = {"level": level, "error": why}
-        came = Outcome("unfinished", warnings=warnings, denial=denial, fault=fault)
-        return self._recorder.answer(path, review, obj, began, came)
+        return Outcome("unfinished", warnings=warnings, denial=denial, fault=fault)
 
     def _context(self, namespace: str, known: Known = ()) -> Context:
         """The context for this namespace.

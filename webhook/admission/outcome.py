@@ -51,13 +51,13 @@ class Outcome:
     denial: str = ""  # why the object is denied, if it is
 
 
-_NOTHING = Outcome("")
+NOTHING = Outcome("")
 
 
 def judged(findings: Sequence[Finding], cx: Context, patch: bytes = b"") -> Outcome:
     """The outcome for these findings, with a patch that has been tried."""
     if not (findings or patch):
-        return _NOTHING
+        return NOTHING
     contact, policy = cx.settings.messages.help, cx.settings.policy
 
     def allows_exception(code: str) -> bool:
