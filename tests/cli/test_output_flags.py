@@ -119,14 +119,3 @@ def test_rules_are_chosen_by_select_and_ignore(
 ) -> None:
     lines = gpu_webhook("scan", "-q", *words, "b.yaml").out.splitlines()
     assert {line.split()[1] for line in lines} == codes
-
-
-@pytest.mark.parametrize(("words", "said"), [((), True), (("-q",), False)], ids=["said", "quiet"])
-def test_scan_says_that_migrate_tries_templates(
-    words: tuple[str, ...], said: object, gpu_webhook: Command, tmp_path: Path
-) -> None:
-    text = LEGACY.replace("  name: ", "  name: {{ .Values.name }}-", 1)
-    (tmp_path / "t.yaml").write_text(text)
-    err = gpu_webhook("scan", *words, "t.yaml").err
-    assert ("1 template has edits that `migrate` tries first" in err) == said
-    assert "tries first" not in gpu_webhook("scan", "a.yaml").err

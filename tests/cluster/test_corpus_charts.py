@@ -8,6 +8,7 @@ ones if it takes what the webhook makes of the old.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.cluster.accepting import Cluster
@@ -43,8 +44,7 @@ def test_no_template_is_broken(
         counts["templates"] += 1
         if result.new_text is None:
             continue
-        held = trial.held({file.name: (result, source)}, Plan(), migrate_text)
-        result = held.get(file.name, result)
+        result = trial.tried(result, Plan(), partial(migrate_text, source)).result
         assert result.new_text is not None, file.name
         is_done = all(each.status is not Status.MANUAL for each in result.located)
         counts["edited"] += 1

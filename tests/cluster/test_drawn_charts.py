@@ -7,6 +7,7 @@ of a template in which nothing is left to do, it is the new ones. The API server
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,9 +45,9 @@ class Charts:
         for name, text in self.old.items():
             source = Source.of_text(f"templates/{name}.yaml", text)
             result = migrate_text(source, Plan())
-            held = trial.held({name: (result, source)}, Plan(), migrate_text)
-            self.less |= held.keys()
-            result = held.get(name, result)
+            tried = trial.tried(result, Plan(), partial(migrate_text, source)).result
+            self.less |= {name} if tried is not result else set()
+            result = tried
             self.new[name] = result.new_text or text
             left = any(each.status is Status.MANUAL for each in result.located)
             if not left and '"gpus"' not in text:  # the legacy name is in a helper, which stays

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.templates.made_annotations import AFFINITY, HELM, NEW, OLD, TOLERATIONS, chart
+from webhook.cli import file_command
 from webhook.cli.main import main
+from webhook.cli.workers import Judged
 from webhook.files.results import FileResult, Plan
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
@@ -45,8 +47,10 @@ spec:
 
 
 GPUS = f"            {OLD}: {{{{ .Values.gpus }}}}\n"
+OPTIONAL = f"{{{{- if .Values.gpu }}}}\n{GPUS}{{{{- end }}}}\n            cpu: 1\n"
 CURRENT = GPUS.replace(OLD, NEW)
-TOLERATION = f"      tolerations:\n      - key: {NEW}\n        operator: Exists\n"
+OF_NODES = f"      - key: {NEW}\n        operator: Exists\n        effect: NoSchedule\n"
+TOLERATION = f"      tolerations:\n{OF_NODES}"
 MOVED = "      tolerations:\n      - key: a\n        operator: Exists\n"
 NOTED = f"      annotations:\n        {TOLERATIONS}: '{JSON}'\n"
 MADE = f"""\
@@ -64,14 +68,17 @@ WITH = """\
 """
 
 RIGHT = {
-    "the name of an amount": (deployment(resources=GPUS), deployment(resources=CURRENT)),
-    "a toleration of GPU nodes with it": (
+    "the name of an amount, and a toleration of GPU nodes": (
         deployment(resources=GPUS),
         deployment(resources=CURRENT, pod=TOLERATION),
     ),
     "an annotation that is moved to the spec": (
         deployment(annotations=NOTED, resources=GPUS),
-        deployment(resources=CURRENT, pod=MOVED),
+        deployment(resources=CURRENT, pod=MOVED + OF_NODES),
+    ),
+    "a toleration of GPU nodes in a pod that may request none": (
+        deployment(resources=OPTIONAL),
+        deployment(resources=OPTIONAL.replace(OLD, NEW), pod=TOLERATION),
     ),
     "an amount of 0 that is none": (
         deployment(resources=f"            {OLD}: 0\n            cpu: 1\n"),
@@ -95,6 +102,19 @@ WRONG = {
         deployment(resources=CURRENT),
         "",
     ),
+    "the name of an amount, without the toleration of GPU nodes": (
+        deployment(resources=GPUS),
+        deployment(resources=CURRENT),
+        "",
+    ),
+    "a toleration of GPU nodes only in another branch": (
+        deployment(resources=GPUS),
+        deployment(
+            resources=CURRENT,
+            pod=f"      {{{{- if .Values.no }}}}\n{TOLERATION}      {{{{- end }}}}\n",
+        ),
+        "another branch",
+    ),
     "another amount": (
         deployment(resources=GPUS),
         deployment(resources=CURRENT.replace("{{ .Values.gpus }}", "1")),
@@ -116,9 +136,7 @@ WRONG = {
         "produces items of a list",
     ),
     "an amount in one of two branches": (
-        deployment(
-            resources=f"{{{{- if .Values.gpu }}}}\n{GPUS}{{{{- end }}}}\n            cpu: 1\n"
-        ),
+        deployment(resources=OPTIONAL),
         deployment(resources="            cpu: 1\n"),
         "",
     ),
@@ -183,7 +201,8 @@ spec:
 
 
 def test_a_template_of_jinja() -> None:
-    old, new = JINJA.replace("OLD", OLD), JINJA.replace("OLD", NEW)
+    old = JINJA.replace("OLD", OLD)
+    new = JINJA.replace("OLD", NEW) + TOLERATION.replace("      ", "  ")
     assert why(old, new, "jinja") == ""
     assert why(old, new.replace("{{ gpus }}", "2"), "jinja")
 
@@ -231,16 +250,19 @@ def test_the_command_holds_only_the_edits_that_are_wrong(
 def test_amounts_of_a_chart_are_held_together(tmp_path: Path) -> None:
     """Amounts of one file that are wrong with a stand-in hold those of all files of the chart."""
     (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: x\nversion: 1.0.0\n")
-    changed = {}
+    found = []
     for name, new in (("a", CURRENT.replace("{{ .Values.gpus }}", "1")), ("b", CURRENT)):
-        text = deployment(resources=GPUS)
-        source = Source.of_text(str(tmp_path / "templates" / f"{name}.yaml"), text)
-        result = replace(migrate_text(source, Plan()), new_text=deployment(resources=new))
-        changed[source.path] = result, source
-    wrong = {path: result for path, (result, _) in changed.items()}
+        source = Source.of_text(
+            str(tmp_path / "templates" / f"{name}.yaml"), deployment(resources=GPUS)
+        )
+        made = replace(
+            migrate_text(source, Plan()), new_text=deployment(resources=new, pod=TOLERATION)
+        )
+        tried = trial.tried(made, Plan(), lambda _plan, made=made: made)
+        found.append(Judged(tried.result, source, tried.of_chart))
 
-    found = trial.held(changed, Plan(), lambda source, _plan: wrong[source.path])
+    held = file_command.together(found, Plan())
 
-    assert {path: each.new_text for path, each in found.items()} == dict.fromkeys(changed)
-    said = [each.message for result in found.values() for each in result.located]
+    assert [each.result.new_text for each in held] == [None, None]
+    said = [located.message for each in held for located in each.result.located]
     assert sum("it is wrong" in each for each in said) >= 2

@@ -130,6 +130,19 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
     yield from map(Judged, vain)
 
 
+def together(found: list[Judged], asked: Plan) -> list[Judged]:
+    """The results, without edits that the trial of another template of the chart forbids."""
+    reasons = {each.result.path: each.of_chart for each in found if each.of_chart}
+    if not reasons:
+        return found
+    from webhook.projects.together import held
+
+    changed = (each for each in found if each.of_chart or each.result.new_text is not None)
+    results = {each.result.path: each.result for each in changed}
+    kept = held(results, reasons, asked)
+    return [each._replace(result=kept.get(each.result.path, each.result)) for each in found]
+
+
 def new_bytes(result: FileResult, source: Source) -> bytes:
     """The new bytes of the file; the same bytes if nothing changes."""
     return source.raw if result.new_text is None else source.bytes_of(result.new_text)

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook.cli import file_command
 from webhook.cli.progress import progress
-from webhook.cli.workers import Judged, judge, migrated
+from webhook.cli.workers import judge
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, Plan, Report
-from webhook.files.source import TEMPLATES
 from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
+    from webhook.cli.workers import Judged
     from webhook.files.source import Source
 
 
@@ -61,26 +60,15 @@ def _migrated(
 
     No file is written before all are read: those of a chart or a kustomization decide together.
     """
-    found = _tried([*file_command.judged(args, asked, show_progress, seen)], args, asked)
+    found = [*file_command.judged(args, asked, show_progress, seen)]
+    found = file_command.together(found, asked)
     if args.write or args.verify:
         found = _allowed(found, args, asked)
-    for result, source in found:
+    for result, source, _ in found:
         if args.write and source is not None and result.new_text is not None:
             yield _written(result, source, args, written)
         else:
             yield result
-
-
-def _tried(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judged]:
-    """The results, without edits of templates that are wrong with some stand-ins."""
-    changed = _changed(found)
-    if not any(result.kind in TEMPLATES for result, _ in changed.values()):
-        return found
-    from webhook.verifying import trial
-
-    is_stdin = STDIN in file_command.arguments(args)[0]
-    held = trial.held(changed, asked, partial(migrated, stdin=is_stdin))
-    return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
 
 
 def _changed(found: Iterable[Judged]) -> dict[str, tuple[FileResult, Source]]:
@@ -169,8 +157,8 @@ def _filter(args: SimpleNamespace, asked: Plan) -> int:
         raise InputError("- must be the only file: its new text goes to stdout")
     if args.write:
         raise InputError("- cannot be written: leave out --write; the new text goes to stdout")
-    judged = _tried([judge(STDIN, asked)], args, asked)
-    result, source = (_allowed(judged, args, asked) if args.verify else judged)[0]
+    judged = file_command.together([judge(STDIN, asked)], asked)
+    result, source, _ = (_allowed(judged, args, asked) if args.verify else judged)[0]
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((file_command.done(result) if as_text else result,), files=1)
     marked = {result.path} if source is not None and source.bom else set()

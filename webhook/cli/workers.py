@@ -13,6 +13,7 @@ import signal
 import sys
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.errors import InputError
@@ -39,10 +40,14 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Judged(NamedTuple):
-    """The result for a file, and the content of the file, if it was read."""
+    """The result for a file, and the content of the file, if it was read.
+
+    With a reason, no file of its chart may rename amounts.
+    """
 
     result: FileResult
     source: Source | None = None
+    of_chart: str = ""
 
 
 def judge(path: str, asked: Plan) -> Judged:
@@ -60,13 +65,26 @@ def judge(path: str, asked: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        return Judged(_whole(migrated(source, asked, stdin=stdin), source), source)
+        result, of_chart = _tried(source, asked, stdin=stdin)
+        return Judged(_whole(result, source), source, of_chart)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
 
 
-def migrated(source: Source, asked: Plan, *, stdin: bool = False) -> FileResult:
+def _tried(source: Source, asked: Plan, *, stdin: bool) -> tuple[FileResult, str]:
+    """The result without edits of a template that are wrong with some stand-ins."""
+    from webhook.files.source import TEMPLATES
+
+    result = _migrated(source, asked, stdin=stdin)
+    if result.new_text is None or result.kind not in TEMPLATES:
+        return result, ""
+    from webhook.verifying import trial
+
+    return trial.tried(result, asked, partial(_migrated, source, stdin=stdin))
+
+
+def _migrated(source: Source, asked: Plan, *, stdin: bool) -> FileResult:
     """Run the rules on a text that was read; a file may belong to others."""
     from webhook.formats.migrate import migrate_text
     from webhook.projects import kustomizations

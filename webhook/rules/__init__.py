@@ -1,9 +1,9 @@
 """The rules, in the order in which they act: on manifests, on pods, then policy, and the guard.
 
 Other rooms use: above_limit, affinity_annotation, changed_default, daemonset_template,
-dead_annotations, dead_api_version, driver_paths, driver_profile, leak_guard, legacy_name_elsewhere,
-legacy_resource, missing_selector, missing_toleration, model_label, never_fits, placement,
-request_without_limit, tolerations_annotation.
+dead_annotations, dead_api_version, dead_kubelet_flag, driver_paths, driver_profile, leak_guard,
+legacy_name_elsewhere, legacy_resource, missing_selector, missing_toleration, model_label,
+never_fits, placement, request_without_limit, tolerations_annotation.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ template is computed. Blanks go as in Helm (`{{-`), and as in Ansible, where a b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     # The loops around a condition and of it, by their numbers in the text, and the condition.
     Condition = tuple[tuple[int, ...], int | None, str]
+    Piece = str | tuple[str, int]  # a text, or an action that writes one and its place
 
 _SCOPE = re.compile(r"(?:#[0-9]+ )?(?:[0-9]+:)*")  # of Arm.atom: places, which edits move
 _TRIMS_BEFORE, _TRIMS_AFTER = ("{{-", "{%-", "{#-"), ("-}}", "-%}", "-#}")
@@ -30,6 +31,7 @@ class Form:
     """A template that can be filled in. Conditions and actions are named as in an edited text."""
 
     template: Template
+    _known: dict[frozenset[tuple[Condition, int]], list[Piece]] = field(default_factory=dict)
 
     @cached_property
     def conditions(self) -> dict[int, Condition]:
@@ -39,21 +41,29 @@ class Form:
     @cached_property
     def outputs(self) -> list[str]:
         """The different actions that write text."""
-        return list(dict.fromkeys(self._raw(each) for each in self._written))
+        return list(dict.fromkeys(self.written))
 
     def filled(self, chosen: Mapping[Condition, int], text_of: Callable[[str, int], str]) -> str:
         """The text if conditions have these values, and loops as many turns; else 1.
 
-        `text_of` returns what an action writes at a column.
+        `text_of` returns what an action at a place writes.
         """
-        self._chosen, self._text_of = chosen, text_of
-        found: list[str] = []
-        self._fill(0, len(self.template.text), self.template.blocks, found)
-        return "".join(found)
+        pieces = self._pieces_of(frozenset(chosen.items()))
+        return "".join(each if isinstance(each, str) else text_of(*each) for each in pieces)
+
+    def _pieces_of(self, chosen: frozenset[tuple[Condition, int]]) -> list[Piece]:
+        """The texts and the actions that write, in their order."""
+        if chosen not in self._known:
+            found: list[Piece] = []
+            self._chosen = dict(chosen)
+            self._fill(0, len(self.template.text), self.template.blocks, found)
+            self._known[chosen] = found
+        return self._known[chosen]
 
     @property
-    def _written(self) -> Iterator[Action]:
-        return (each for each in self.template.actions if each.kind is Kind.WRITES)
+    def written(self) -> Iterator[str]:
+        """The actions that write text, each as often as it occurs."""
+        return (self._raw(each) for each in self.template.actions if each.kind is Kind.WRITES)
 
     def _raw(self, action: Action) -> str:
         return self.template.text[action.start : action.end]
@@ -77,7 +87,7 @@ class Form:
             found[one.end] = part
         return found
 
-    def _fill(self, start: int, end: int, blocks: list[Block], found: list[str]) -> None:
+    def _fill(self, start: int, end: int, blocks: list[Block], found: list[Piece]) -> None:
         inside = {each.start: each for each in blocks}
         found.append(self._between.get(start, ""))
         for action in self.template.actions_in(start, end):
@@ -90,7 +100,7 @@ class Form:
                 start = block.end
             else:
                 if action.kind is Kind.WRITES:
-                    found.append(self._text_of(self._raw(action), action.start))
+                    found.append((self._raw(action), action.start))
                 start = action.end
             found.append(self._between.get(start, ""))
 

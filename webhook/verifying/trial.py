@@ -7,70 +7,52 @@ the text before is valid with it.
 
 from __future__ import annotations
 
-import json
 import random
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import product
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.draft import copied
 from webhook.evaluation.workloads import is_built_in, objects, templates_of
 from webhook.files.results import Status
 from webhook.files.source import TEMPLATES
 from webhook.formats import legacy_pods
-from webhook.formats.file_objects import AMOUNTS, OF_OBJECTS, evaluations, opened
+from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, evaluations, opened
 from webhook.formats.opt_outs import with_namespaces
+from webhook.kube.canonical import canonical
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.pointer import value_at
-from webhook.projects import together
+from webhook.rules import dead_kubelet_flag, legacy_name_elsewhere
 from webhook.templates import actions
 from webhook.templates.filling import Form
-from webhook.templates.open_places import said_indent
 from webhook.templates.regions import parts
+from webhook.verifying import unread_places
 from webhook.verifying.normal_form import normal_form
+from webhook.verifying.rereading import Reader
+from webhook.verifying.stand_ins import Place
 from webhook.verifying.through import through
-from webhook.yamlpatch import documents, style
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from webhook.files.results import FileResult, Plan
-    from webhook.files.source import Source
     from webhook.templates.actions import Template
     from webhook.templates.filling import Condition
-    from webhook.verifying.proven import Changed
 
-    Migrate = Callable[[Source, Plan], FileResult]
-    Outputs = Mapping[str, str]  # by the text of an action
+    Migrate = Callable[[Plan], FileResult]
+    Outputs = Mapping[str, str | None]  # by the text of an action; None: it writes nothing
+    Chosen = Mapping[Condition, int]
 
 _START = attrgetter("start")
+_REPORTS = (dead_kubelet_flag.CODE, legacy_name_elsewhere.CODE)
 _MOST = 64  # combinations of branches, and fillings that are drawn
-_VALUES = {
-    "nothing": "",
-    "a word": "word",
-    "a number": "3",
-    "JSON": '{"nodeAffinity":{}}',
-    "a list in JSON": '[{"key":"word","operator":"Exists"}]',
-    "several lines": "first\nsecond",
-    "quotes": '"two words"',
-}
-_LINES = {
-    "members of a map": "one: word\ntwo: word",
-    "items of a list": "- one\n- two",
-    "items that are maps": "- name: word\n  value: word",
-    "text with its own indent": f"{'':40}word",
-}
-_COMMENT = re.compile(r"(?:^|[ \t])#")
-_MAY_BE_LINES = re.compile(r"(?:^|-)[ \t]*$|:[ \t]*$")
-# Keys whose values are numbers: a word there would not be valid.
-_OF_NUMBERS = re.compile(
-    r"(?:replicas|[pP]ort|[sS]econds|Threshold|[wW]eight|gpu|[cC]ount|cpu|memory|Limit|parallelism"
-    r"|completions|(?:runAs|fs)(?:User|Group)|max(?:Surge|Unavailable))[\"']?[ \t]*:[ \t]*[\"']?$"
-)
-_QUOTED = re.compile(r"\|\s*(?:quote|toJson)\s*-?\}\}$")
-_ON_NEW_LINE = re.compile(r"\bnindent\b")
+_FEWEST = 8  # of them, in a text that is so large that fewer are tried
+_MOST_TEXT = 8_000_000  # characters of all fillings with one stand-in
+_ELSE = "it is wrong in another branch of a condition"
 _ADDED_KEY = re.compile(r"[ \t]*(?:- )?[\"']?([\w./-]+)[\"']?[ \t]*:(?:\s|$)")
 _MANIFEST = re.compile(r"^[ \t]*[\"']?(?:apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
 # Fields and maps of every kind whose values are texts.
@@ -78,30 +60,38 @@ _TEXTS = {"image", "key", "mountPath", "name", "path"}
 _MAPS_OF_TEXTS = {"annotations", "labels", "matchLabels", "nodeSelector"}
 
 
-def held(changed: Changed, plan: Plan, migrate: Migrate) -> dict[str, FileResult]:
-    """The results for files with edits that are wrong with some stand-ins, without these edits.
+def tried(result: FileResult, plan: Plan, migrate: Migrate) -> Tried:
+    """The result without the edits that are wrong with some stand-ins.
 
-    If these are edits of GPU amounts, no file of the chart is changed.
+    `migrate` migrates the same file with another plan.
     """
-    found: dict[str, FileResult] = {}
-    reasons: dict[str, str] = {}
-    for path, (result, source) in changed.items():
-        if why := why_wrong(result, plan):
-            found[path] = _less(result, source, plan, why, migrate)
-            if not legacy_pods.does_amounts(found[path]) and legacy_pods.does_amounts(result):
-                reasons[path] = why
-    results = {path: result for path, (result, _) in changed.items()}
-    return found | together.held(results, reasons, plan)
+    if result.kind not in TEMPLATES or result.new_text is None:
+        return Tried(result)
+    webhook = _Webhook.of(result, plan)
+    why = _why_wrong(result, webhook)
+    if not why:
+        return Tried(result)
+    less = _less(result, plan, why, migrate, webhook)
+    held_amounts = legacy_pods.does_amounts(result) and not legacy_pods.does_amounts(less)
+    return Tried(less, why if held_amounts else "")
 
 
-def _less(result: FileResult, source: Source, plan: Plan, why: str, migrate: Migrate) -> FileResult:
+class Tried(NamedTuple):
+    """The result after the trial. With a reason, no file of its chart may rename amounts."""
+
+    result: FileResult
+    of_chart: str = ""
+
+
+def _less(
+    result: FileResult, plan: Plan, why: str, migrate: Migrate, webhook: _Webhook
+) -> FileResult:
     """The result without the edits of one rule, of all rules on the object, or of all."""
     codes = {each.code for each in result.located if each.status is Status.FIXABLE}
     units = [codes & OF_OBJECTS, codes & AMOUNTS, *({each} for each in sorted(codes))]
     for unit in filter(None, units):
-        less = replace(plan, held={**plan.held, **dict.fromkeys(unit, why)})
-        again = migrate(source, less)
-        if again.new_text is not None and not why_wrong(again, plan):
+        again = migrate(replace(plan, held={**plan.held, **dict.fromkeys(unit, why)}))
+        if again.new_text is not None and not _why_wrong(again, webhook):
             return again
     return result.undone(why)
 
@@ -110,118 +100,134 @@ def why_wrong(result: FileResult, plan: Plan) -> str:
     """With which stand-ins the new text is wrong; empty if with none, or if it is no template."""
     if result.kind not in TEMPLATES or result.new_text is None:
         return ""
-    old, new = (actions.read(text) for text in (result.text, result.new_text))
-    plan = with_namespaces(plan, old.blanked)
-    return next(filter(None, (trial.why() for trial in _trials(old, new, plan))), "")
+    return _why_wrong(result, _Webhook.of(result, plan))
 
 
-def _trials(old: Template, new: Template, plan: Plan) -> Iterator[_Trial]:
-    """One for each manifest that is edited; one for all if they do not fit together."""
+def _why_wrong(result: FileResult, webhook: _Webhook) -> str:
+    old, new = (actions.read(text) for text in (result.text, result.new_text or ""))
+    # Where there is no room for a toleration it is left out, and a notice says so.
+    are_all = all(e.status is Status.FIXABLE for e in result.located if e.code in HARMLESS)
+    in_jinja = result.kind == "jinja"
+    made = (
+        _Trial(Form(one), Form(other), webhook, in_jinja=in_jinja, with_tolerations=are_all).why()
+        for one, other in _manifests(old, new)
+    )
+    return next(filter(None, made), "")
+
+
+def _manifests(old: Template, new: Template) -> Iterator[tuple[Template, Template]]:
+    """Each manifest that is edited, before and after; all of it if they do not fit together."""
     before, after = (
         [each.text[e.start : e.end] for e in sorted(parts(each.blanked), key=_START)]
         for each in (old, new)
     )
     pairs = [pair for pair in zip(before, after, strict=False) if pair[0] != pair[1]]
-    read = [[actions.read(text) for text in pair] for pair in pairs]
+    read = [(actions.read(one), actions.read(other)) for one, other in pairs]
     if len(before) != len(after) or any(each.torn for pair in read for each in pair):
-        read = [[old, new]]
-    for one, other in read:
-        if not (one.excess or other.excess):
-            yield _Trial(Form(one), Form(other), plan)
+        read = [(old, new)]
+    return (pair for pair in read if not any(each.excess for each in pair))
 
 
 @dataclass(slots=True)
 class _Trial:
     old: Form
     new: Form
-    plan: Plan
-    _tried: set[tuple[str, str]] = field(default_factory=set)
-    _places: dict[tuple[str, int], _Place] = field(default_factory=dict)
+    webhook: _Webhook
+    in_jinja: bool = False
+    with_tolerations: bool = True
+    _known: dict[tuple[str, int], Place] = field(default_factory=dict)
+    _judged: dict[tuple[str, str], bool | None] = field(default_factory=dict)
 
     def why(self) -> str:
         """The first stand-ins with which the edits are wrong, in words."""
-        every = self.fillings()
-        return next((why for why, outputs, chosen in every if self.is_wrong(outputs, chosen)), "")
-
-    def fillings(self) -> Iterator[tuple[str, Outputs, Mapping[Condition, int]]]:
-        """What is tried, in words; the outputs by their actions; the values of conditions."""
         draw = random.Random(0)  # noqa: S311  # the same in every run
-        conditions = list(dict.fromkeys(self.old.conditions.values()))
-        places = {raw: self._place(raw) for raw in (*self.old.outputs, *self.new.outputs)}
-        usual = {raw: _usual(place) for raw, place in places.items()}
+        places = {raw: self._first(raw) for raw in (*self.old.outputs, *self.new.outputs)}
+        usual: dict[str, str | None] = {raw: place.usual for raw, place in places.items()}
+        forms = (self.old, self.new)
+        conditions = list(dict.fromkeys(c for form in forms for c in form.conditions.values()))
         choices = [*_choices(conditions, draw)]
-        for chosen in choices:
-            yield "it is wrong in another branch of a condition", usual, chosen
-        lines = {**_LINES, **self._colliding()}
-        all_texts: dict[str, list[str]] = {}
-        for raw, place in places.items():
-            stand_ins = {**_VALUES, **lines} if _MAY_BE_LINES.search(place) else _VALUES
-            all_texts[raw] = [*stand_ins.values()]
-            for what, text in stand_ins.items():
-                yield f"it is wrong if {raw} produces {what}", {**usual, raw: text}, choices[0]
-        for _ in range(_MOST if usual or conditions else 0):
-            drawn = {raw: draw.choice((usual[raw], draw.choice(all_texts[raw]))) for raw in usual}
-            turns = {each: draw.choice((0, 1, 2)) for each in conditions}
-            yield "it is wrong with other values", drawn, turns
-
-    def is_wrong(self, outputs: Outputs, chosen: Mapping[Condition, int]) -> bool:
-        """Whether the webhook makes other objects of the edited text, if it is filled in so."""
-        before, after = (
-            form.filled(chosen, self._writer(form.template.text, outputs))
-            for form in (self.old, self.new)
-        )
-        if before == after or (before, after) in self._tried:
-            return False
-        self._tried.add((before, after))
-        wanted = self._made(before)
-        return wanted is not None and wanted != self._made(after)
-
-    def _writer(self, text: str, outputs: Outputs) -> Callable[[str, int], str]:
-        """What the actions of a text write."""
-        places = self._places
-
-        def written(raw: str, start: int) -> str:
-            place = places.get((text, start))
-            if place is None:
-                action = actions.Action(start, start + len(raw), actions.Kind.WRITES)
-                place = places[text, start] = _Place.of(text, action)
-            return place.write(outputs[raw])
-
-        return written
-
-    def _made(self, text: str) -> list[Any] | None:
-        """What the webhook makes of the objects in this text; None if they are not valid."""
-        found = _read(text)
-        if found is None or not all(map(_are_texts, found)):
-            return None
-        made = []
-        for data in found:
-            for _, obj in objects(data):
-                one = _through(obj, self.plan)
-                if one is None:
-                    return None
-                made.append(_without_manifests(one))
-        return made
-
-    def _place(self, raw: str) -> str:
-        """The text before an action on its line."""
-        text = self.old.template.text
-        start = max(text.find(raw), 0)
-        return text[style.line_start(text, start) : start]
-
-    def _colliding(self) -> dict[str, str]:
-        """Members that the edits add: a template may write them, too."""
-        known = set(self.old.template.text.split("\n"))
-        added = (each for each in self.new.template.text.split("\n") if each not in known)
-        keys = (found[1] for each in added if (found := _ADDED_KEY.match(each)))
-        return {f"a member {key}": f"{key}:" for key in dict.fromkeys(keys)}
-
-
-def _usual(place: str) -> str:
-    """What an action at this place probably produces."""
-    if not place.strip():
+        room = _MOST_TEXT // (2 * len(self._filled(self.old, usual, choices[0])) + 1)
+        most = max(min(_MOST, room), _FEWEST)
+        right = []
+        for chosen in choices[:most]:
+            is_right = self._is_right(usual, chosen)
+            if is_right is False:
+                return _ELSE
+            right += [chosen] if is_right else []
+        base = next(iter(right), choices[0])
+        alone = [*self._alone(places, self._without_effect(usual, base))]
+        texts = {raw: [text] for raw, text in usual.items()}
+        room = room if right else most  # hardly any filling is valid
+        for raw, what, text in draw.sample(alone, room) if room < len(alone) else alone:
+            is_right = self._is_right({**usual, raw: text}, base)
+            if is_right is False:
+                return f"it is wrong if {raw} produces {what}"
+            texts[raw] += [text] if is_right else []
+        for _ in range(most if usual or conditions else 0):
+            drawn = {raw: draw.choice((usual[raw], draw.choice(texts[raw]))) for raw in usual}
+            if self._is_right(drawn, _turned(draw.choice(right or choices), draw)) is False:
+                return "it is wrong with other values"
         return ""
-    return "3" if _OF_NUMBERS.search(place) else "word"
+
+    def _alone(
+        self, places: Mapping[str, Place], left_out: set[str]
+    ) -> Iterator[tuple[str, str, str | None]]:
+        """Each action with each stand-in, in words and as a text."""
+        added = self._added()
+        for raw, place in places.items():
+            if raw not in left_out:
+                yield from ((raw, *each) for each in place.stand_ins(added))
+
+    def _is_right(self, outputs: Outputs, chosen: Chosen) -> bool | None:
+        """Whether the webhook makes the same objects of both texts.
+
+        None if the text before is not valid, or is not changed.
+        """
+        before, after = (self._filled(form, outputs, chosen) for form in (self.old, self.new))
+        if (before, after) not in self._judged:
+            wanted = self.webhook.made(before) if before != after else None
+            self._judged[before, after] = None if wanted is None else self._is(wanted, after)
+        return self._judged[before, after]
+
+    def _is(self, wanted: _Made, text: str) -> bool:
+        got = self.webhook.made(text)
+        return (
+            got is not None
+            and got.objects == wanted.objects
+            and (not self.with_tolerations or got.tolerates(wanted))
+        )
+
+    def _filled(self, form: Form, outputs: Outputs, chosen: Chosen) -> str:
+        return form.filled(chosen, lambda raw, at: self._place(form, raw, at).write(outputs[raw]))
+
+    def _place(self, form: Form, raw: str, start: int) -> Place:
+        key = (form.template.text, start)
+        if key not in self._known:
+            self._known[key] = Place.of(form.template, start, raw, in_jinja=self.in_jinja)
+        return self._known[key]
+
+    def _first(self, raw: str) -> Place:
+        """The first place of an action with this text."""
+        form = self.old if raw in self.old.template.text else self.new
+        return self._place(form, raw, form.template.text.find(raw))
+
+    def _without_effect(self, usual: Outputs, chosen: Chosen) -> set[str]:
+        """The actions of which nothing matters that they produce."""
+        inline = [raw for raw in usual if usual[raw] and self._is_inline(raw)]
+        signs = {raw: unread_places.sign(number) for number, raw in enumerate(inline)}
+        text = self._filled(self.old, {**usual, **signs}, chosen)
+        counts = unread_places.without_effect(documents.read(text))
+        every = Counter(self.old.written)
+        return {raw for number, raw in enumerate(inline) if counts[number] == every[raw]}
+
+    def _is_inline(self, raw: str) -> bool:
+        return not self._first(raw).moves
+
+    def _added(self) -> list[str]:
+        """The members that the edits add: a template may write them, too."""
+        known = set(self.old.template.text.split("\n"))
+        lines = (each for each in self.new.template.text.split("\n") if each not in known)
+        return list(dict.fromkeys(f[1] for each in lines if (f := _ADDED_KEY.match(each))))
 
 
 def _choices(conditions: list[Condition], draw: random.Random) -> Iterator[dict[Condition, int]]:
@@ -236,43 +242,68 @@ def _choices(conditions: list[Condition], draw: random.Random) -> Iterator[dict[
         yield {each: draw.choice((0, 1)) for each in conditions}
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """How an action writes at its place: with the quotes and the indent that it says."""
+def _turned(chosen: Chosen, draw: random.Random) -> dict[Condition, int]:
+    """The same branches, with one or two turns of the loops."""
+    return {
+        each: value * draw.choice((1, 2)) if each[1] else value for each, value in chosen.items()
+    }
 
-    is_comment: bool
-    is_quoted: bool
-    first: str  # before the first line
-    next: str  # between lines
+
+class _Made(NamedTuple):
+    """The objects that the webhook makes, and the tolerations of GPU nodes of their pods.
+
+    A pod may have more of these than it needs: they harm none.
+    """
+
+    objects: list[Any]
+    tolerations: list[list[Any]]
+
+    def tolerates(self, other: _Made) -> bool:
+        """Whether each pod has all tolerations that it has there."""
+        pairs = zip(self.tolerations, other.tolerations, strict=True)
+        return all(each in mine for mine, theirs in pairs for each in theirs)
+
+
+@dataclass(slots=True)
+class _Webhook:
+    """What the webhook makes of texts; of each object once."""
+
+    plan: Plan
+    _reader: Reader = field(default_factory=Reader)
+    _texts: dict[str, _Made | None] = field(default_factory=dict)
+    _objects: dict[str, _Made | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, text: str, action: actions.Action) -> _Place:
-        raw = text[action.start : action.end]
-        is_comment = bool(_COMMENT.search(text, style.line_start(text, action.start), action.start))
-        is_quoted = bool(_QUOTED.search(raw))
-        indent = said_indent(text, action)
-        if indent is None:
-            return cls(is_comment, is_quoted, "", "\n" + " " * style.column(text, action.start))
-        first = "\n" if _ON_NEW_LINE.search(raw) else ""
-        return cls(is_comment, is_quoted, first + " " * indent, "\n" + " " * indent)
+    def of(cls, result: FileResult, plan: Plan) -> _Webhook:
+        """For this file. Rules on data only report: what they find is not compared."""
+        reports = () if plan.unsafe else _REPORTS
+        plan = with_namespaces(plan, actions.read(result.text).blanked)
+        return cls(replace(plan, ignored=(*plan.ignored, *reports)))
 
-    def write(self, said: str) -> str:
-        if self.is_comment:
-            return said.split("\n", 1)[0]  # more lines would be no comment
-        if self.is_quoted:
-            said = json.dumps(said)
-        return self.first + said.replace("\n", self.next)
+    def made(self, text: str) -> _Made | None:
+        """What it makes of the objects in a text; None if they are not valid."""
+        if text not in self._texts:
+            self._texts[text] = self._of(self._reader.read(text))
+        return self._texts[text]
+
+    def _of(self, found: list[Any] | None) -> _Made | None:
+        if found is None or not all(map(_are_texts, found)):
+            return None
+        made = _Made([], [])
+        for data in found:
+            for _, obj in objects(data):
+                key = canonical(obj)
+                if key not in self._objects:
+                    self._objects[key] = _through(obj, self.plan)
+                one = self._objects[key]
+                if one is None:
+                    return None
+                made.objects.extend(one.objects)
+                made.tolerations.extend(one.tolerations)
+        return made
 
 
-def _read(text: str) -> list[Any] | None:
-    """The documents; None if readers do not agree on them."""
-    stream = documents.read(text)
-    if stream.unread or any(each.duplicates for each in stream.documents):
-        return None
-    return [each.data for each in stream.documents]
-
-
-def _through(obj: dict[str, Any], plan: Plan) -> Any:
+def _through(obj: dict[str, Any], plan: Plan) -> _Made | None:
     """The object as the webhook leaves it, in normal form; None if that is not known."""
     if opened(plan, obj).is_open:
         return None
@@ -285,19 +316,19 @@ def _through(obj: dict[str, Any], plan: Plan) -> Any:
     made = normal_form(meant.object, plan.settings)
     if made.get("apiVersion") == "apps/v1" and not as_map(made.get("spec")).get("selector"):
         return None  # it must be written manually
-    for at in templates_of(made, plan.settings):
-        _without_tolerations(as_map(as_map(value_at(made, at)).get("spec")), plan)
-    return made
-
-
-def _without_tolerations(spec: dict[str, Any], plan: Plan) -> None:
-    """Without those of GPU nodes: they harm no pod, and are left out where there is no room."""
-    kept = [
-        each
-        for _, each in as_items(spec.get("tolerations"))
-        if not plan.settings.is_gpu(str(each.get("key")))
+    specs = [
+        as_map(as_map(value_at(made, e)).get("spec")) for e in templates_of(made, plan.settings)
     ]
-    spec["tolerations"] = kept
+    tolerations = [_without_tolerations(each, plan) for each in specs]
+    return _Made([_without_manifests(made)], tolerations)
+
+
+def _without_tolerations(spec: dict[str, Any], plan: Plan) -> list[Any]:
+    """Take out those of GPU nodes, and return them."""
+    every = [each for _, each in as_items(spec.get("tolerations"))]
+    taken = [each for each in every if plan.settings.is_gpu(str(each.get("key")))]
+    spec["tolerations"] = [each for each in every if each not in taken]
+    return taken
 
 
 def _are_texts(data: Any) -> bool:
