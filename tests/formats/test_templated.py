@@ -698,3 +698,37 @@ def test_blocks_that_are_too_deep_are_an_error(name: str) -> None:
         "more than 50 blocks of the template are inside each other, so the rules did not run on "
         "it: check it manually"
     )
+
+
+SCRIPT = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: a
+spec:
+  containers:
+  - name: a
+    image: b
+    command:
+    - sh
+    - -c
+    - |
+{{- if .Values.restartWhenTheFileChanges }}
+      cp a b
+{{- end }}
+      exec c
+    resources:
+      limits:
+        alpha.kubernetes.io/nvidia-gpu: 1
+"""
+
+
+@pytest.mark.parametrize("header", ["|", ">-", "|  # a script", "|\n{{/* nothing */}}\n"])
+def test_a_text_that_begins_with_a_condition_is_read(header: str) -> None:
+    """The condition becomes a line of blanks, and YAML allows none that is longer than the text."""
+    text = SCRIPT.replace("    - |\n", f"    - {header}\n")
+    result = migrate_text(Source.of_text("templates/x.yaml", text), Plan())
+    assert result.skipped == ()
+    assert result.new_text is not None
+    assert "nvidia.com/gpu: 1" in result.new_text
+    assert "#####" not in result.new_text

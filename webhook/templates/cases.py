@@ -6,6 +6,7 @@ combination of the conditions that matter. An edit must be right in each of them
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
+_LEADING = re.compile(
+    r"(?P<header>[|>][-+0-9]*[ \t]*(?:#[^\n]*)?\r?\n)(?P<blank>(?: *\r?\n)+)"
+    r"(?P<indent> +)(?=[^ \r\n])"
+)
 _MOST_COMBINED = 5  # conditions: all 32 combinations; with more, each alone against all others
 _MOST_VIEWS = 64
 
@@ -93,7 +98,18 @@ def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str
             pieces.append(blank(template.text[start:end]))
         here = end
     pieces.append(template.text[here:])
-    return "".join(pieces)
+    return _LEADING.sub(_with_comments, "".join(pieces))
+
+
+def _with_comments(found: re.Match[str]) -> str:
+    """Blank lines at the begin of a block scalar, none with more blanks than its first line.
+
+    They were conditions, and YAML allows no such line.
+    """
+    indent = len(found["indent"])
+    lines = found["blank"].splitlines(keepends=True)
+    filled = (line[:indent] + line[indent:].replace(" ", "#") for line in lines)
+    return f"{found['header']}{''.join(filled)}{found['indent']}"
 
 
 def is_active(template: Template, case: Case, start: int, end: int) -> bool:
