@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.templates.drawn_charts import drawn
 from tests.templates.made_annotations import AFFINITY, HELM, NEW, OLD, TOLERATIONS, chart
 from webhook.cli import file_command
 from webhook.cli.main import main
@@ -16,7 +19,7 @@ from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
 from webhook.templates import actions
 from webhook.templates.filling import Form
-from webhook.verifying import trial
+from webhook.verifying import trial, unread_places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,6 +248,95 @@ def test_the_command_holds_only_the_edits_that_are_wrong(
     text = file.read_text()
     assert "extensions/v1beta1" in text
     assert TOLERATIONS not in text
+
+
+SURGES = {
+    "{{ .Values.surge | default 1 }}": False,
+    "{{ .Values.surge | default 1 | quote }}": False,
+    '{{ default "25%" .Values.surge | quote }}': False,
+    '{{ required "write surge" .Values.surge }}': False,
+    "{{ .Values.surge }}": True,
+    "{{ .Values.surge | quote }}": True,  # nothing without a value
+    "{{ .Values.surge | toJson }}": True,  # null without a value
+    "{{ default .Values.a .Values.surge | quote }}": True,
+}
+
+
+@pytest.mark.parametrize(("surge", "is_held"), SURGES.items(), ids=SURGES)
+def test_an_action_that_always_writes_something_holds_nothing(surge: str, is_held: object) -> None:
+    old = SURGE.replace("{{ .Values.surge }}", surge)
+    new = migrate_text(Source.of_text("templates/x.yaml", old), Plan()).new_text
+    assert new is not None
+    assert "apps/v1" in new
+    assert (f"if {surge} produces nothing" in why(old, new)) == is_held
+
+
+NEVER_VALID = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: a, name: b}
+spec:
+  containers: [{name: {{ .Values.name }}, resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}}]
+"""
+
+
+def test_a_text_that_is_never_valid_proves_nothing() -> None:
+    assert why(NEVER_VALID, NEVER_VALID.replace(OLD, NEW)) == ""
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_what_has_no_effect_changes_no_verdict(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Actions in places that no repair reads are not varied: with them the result is the same."""
+    source = Source.of_text("templates/x.yaml", drawn(number, "x"))
+    result = migrate_text(source, Plan())
+    tried = trial.tried(result, Plan(), partial(migrate_text, source))
+    monkeypatch.setattr(unread_places, "without_effect", lambda _stream: Counter())
+    assert trial.tried(result, Plan(), partial(migrate_text, source)) == tried
+
+
+EFFECTS = {
+    "an image": ("image: {{ .x }}", True),
+    "an argument": ('args: \n    - "--a={{ .x }}"', True),
+    "an image with a part": ("image: a:{{ .x }}", True),
+    "a name of a variable": ("env:\n    - name: {{ .x }}", False),
+    "a key": ("{{ .x }}: a", False),
+    "an image twice, once in a path of a volume": (
+        "image: {{ .x }}\n  volumes:\n  - {hostPath: {path: {{ .x }}}}",
+        False,
+    ),
+    "a map in braces": ("securityContext: {privileged: {{ .x }}}", False),
+    "lines of a command": ("args: |\n      {{ .x }}", False),
+    "lines that are indented": ("image: {{ .x | nindent 6 }}", False),
+    "an anchor": ("image: &x {{ .x }}\n    workingDir: *x", False),
+}
+
+
+@pytest.mark.parametrize(("lines", "has_none"), EFFECTS.values(), ids=EFFECTS)
+def test_which_actions_have_no_effect(
+    lines: str, has_none: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = f"""\
+apiVersion: v1
+kind: Pod
+metadata: {{name: a}}
+spec:
+  containers:
+  - name: a
+    resources: {{limits: {{{OLD}: 1}}}}
+    {lines}
+"""
+    said: list[str] = []
+    alone = trial._Trial._alone
+
+    def noted(self: Any, places: Any, left_out: set[str]) -> Any:
+        said.extend(left_out)
+        return alone(self, places, left_out)
+
+    monkeypatch.setattr(trial._Trial, "_alone", noted)
+    assert why(pod, pod.replace(OLD, NEW) + TOLERATION.replace("      ", "  ")) == ""
+    assert bool(said) == has_none
 
 
 def test_amounts_of_a_chart_are_held_together(tmp_path: Path) -> None:
