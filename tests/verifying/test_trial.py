@@ -70,6 +70,13 @@ WITH = """\
       {{- end }}
 """
 
+HELPER = f"""\
+{{{{- define "gpus" -}}}}
+limits:
+  {OLD}: {{{{ .Values.gpus }}}}
+{{{{- end -}}}}
+"""
+
 RIGHT = {
     "the name of an amount, and a toleration of GPU nodes": (
         deployment(resources=GPUS),
@@ -87,6 +94,7 @@ RIGHT = {
         deployment(resources=f"            {OLD}: 0\n            cpu: 1\n"),
         deployment(resources="            cpu: 1\n"),
     ),
+    "an amount in a helper": (HELPER, HELPER.replace(OLD, NEW)),
     "a comment": (deployment(resources=GPUS), deployment(resources=GPUS) + "# a comment\n"),
 }
 WRONG = {

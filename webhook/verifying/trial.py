@@ -22,8 +22,9 @@ from webhook.files.source import TEMPLATES
 from webhook.formats import legacy_pods
 from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, evaluations, opened
 from webhook.formats.opt_outs import with_namespaces
+from webhook.kube import quantity
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import SECTIONS, as_items, as_map
 from webhook.kube.pointer import value_at
 from webhook.rules import dead_kubelet_flag, legacy_name_elsewhere
 from webhook.templates import actions
@@ -332,7 +333,7 @@ def _without_tolerations(spec: dict[str, Any], plan: Plan) -> list[Any]:
 
 
 def _are_texts(data: Any) -> bool:
-    """Whether texts, where the API has texts, are texts: the filling is not valid otherwise."""
+    """Whether texts and amounts are, where the API has them: the filling is not valid otherwise."""
     if isinstance(data, list):
         return all(map(_are_texts, data))
     return not isinstance(data, dict) or all(map(_is_valid, data, data.values()))
@@ -343,6 +344,8 @@ def _is_valid(name: Any, value: Any) -> bool:
         return isinstance(value, str | dict | list)
     if name in _MAPS_OF_TEXTS and isinstance(value, dict):
         return all(isinstance(each, str | None) for each in value.values())
+    if name in SECTIONS and isinstance(value, dict):
+        return all(quantity.parse(each) is not None for each in value.values())
     return _are_texts(value)
 
 
