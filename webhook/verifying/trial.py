@@ -225,10 +225,14 @@ class _Trial:
         return not self._first(raw).moves
 
     def _added(self) -> list[str]:
-        """The members that the edits add: a template may write them, too."""
-        known = set(self.old.template.text.split("\n"))
+        """The members that the edits add: a template may write them, too.
+
+        Whether values have another amount of GPUs is decided for the whole chart (projects/).
+        """
+        known, settings = set(self.old.template.text.split("\n")), self.webhook.plan.settings
         lines = (each for each in self.new.template.text.split("\n") if each not in known)
-        return list(dict.fromkeys(f[1] for each in lines if (f := _ADDED_KEY.match(each))))
+        names = dict.fromkeys(f[1] for each in lines if (f := _ADDED_KEY.match(each)))
+        return [name for name in names if not settings.names_gpus(name)]
 
 
 def _choices(conditions: list[Condition], draw: random.Random) -> Iterator[dict[Condition, int]]:
