@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import random
+import tracemalloc
 from datetime import UTC, datetime
 from functools import cache
 from itertools import cycle
@@ -69,7 +70,7 @@ OTHERS: tuple[Any, ...] = (
 class Whole(Decider):
     """Judges each pod as a whole, as if there were no view."""
 
-    def _of_view(self, path: str, review: Any, pod: Any) -> Outcome | None:  # noqa: ARG002
+    def _of_view(self, *_: Any) -> Outcome | None:
         return None
 
 
@@ -192,6 +193,13 @@ def with_volumes(*volumes: Raw, mounts: Sequence[Raw] = (), **more: Any) -> Raw:
     return pod
 
 
+def sent(fields: Raw, annotations: Raw | None = None, **spec: Any) -> Raw:
+    """A replica with these managed fields."""
+    pod = replica(**spec)
+    pod["metadata"] |= {"managedFields": [{"fieldsV1": fields}], "annotations": annotations or {}}
+    return pod
+
+
 PROJECTED: Raw = {"projected": {"sources": []}}
 HOSTILE = {
     "a driver that is named like the token": with_volumes(
@@ -229,6 +237,26 @@ HOSTILE = {
     "an empty map of containers": replica(initContainers={}),
     "a long integer": replica(priority=10**25),
     "half of a surrogate pair": replica(schedulerName="\ud800"),
+    "a list of managed fields": sent(
+        {"f:spec": ["f:nodeSelector"]},
+        nodeSelector={f"{LEGACY}-name": "Tesla K80"},
+    ),
+    "a list of managed annotations": sent(
+        {
+            "f:spec": {
+                "f:containers": {
+                    'k:{"name":"c"}': {"f:resources": {"f:limits": {f"f:{LEGACY}": {}}}}
+                }
+            },
+            "f:metadata": {"f:annotations": ["f:gpu-webhook.dev/repaired"]},
+        },
+        annotations={
+            "kubernetes.io/limit-ranger": "LimitRanger plugin set: nvidia.com/gpu limit, "
+            "nvidia.com/gpu request for container c",
+            "gpu-webhook.dev/repaired": "GPU101",
+        },
+        containers=[{"name": "c", "resources": {"limits": {LEGACY: "1", "nvidia.com/gpu": "4"}}}],
+    ),
 }
 
 
@@ -376,6 +404,50 @@ def test_the_memory_has_an_end() -> None:
     way.check(replica(subdomain="x" * 17_000))
 
     assert way.known == before, "too large to be remembered"
+
+
+AMOUNTS = {"limits": {LEGACY: "1"}, "requests": {LEGACY: "1"}}
+MANY = [{"name": f"c{n}", "resources": AMOUNTS} for n in range(292)]
+
+
+def test_a_full_memory_takes_no_more_bytes_than_its_limits_say() -> None:
+    log: Any = Lines()
+    decider = Decider(RULES, Settings(), None, log, policy=POLICY)
+    bodies = [dump(review(replica(subdomain=f"{n:05}" + "x" * 15_000))) for n in range(100)]
+    tracemalloc.start()
+    for body in bodies:
+        decider.answer("/mutate", parse(body))
+        log.kept.clear()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(decider._outcomes) == 100
+    assert held / 100 < 1.5 * view.LARGEST
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="one that is remembered"),
+        pytest.param({"subdomain": "x" * 17_000}, id="one that is too large to be remembered"),
+        pytest.param({"nodeSelector": {"zone": "nowhere"}}, id="one that fits on no node"),
+        pytest.param({"containers": MANY}, id="one whose patch is too large"),
+    ],
+)
+@pytest.mark.parametrize("path", PATHS)
+def test_a_pod_is_judged_once(path: str, spec: Raw) -> None:
+    judged = []
+
+    def check(*seen: Any) -> Iterator[Finding]:
+        judged.append(seen)
+        yield from ()
+
+    settings = settings_file.parse("policy: {rules: {GPU301: enforce}}")
+    repair: Any = MadeRule("made", "GPU901", Facts(Stage.REPAIR), check)
+    policy: Any = MadeRule("made", "GPU902", Facts(Stage.POLICY), check)
+    rules, log = (*RULES, repair), cast("Any", Lines())
+    decider = Decider(rules, settings, INVENTORIES["GFD"], log, policy=(*POLICY, policy))
+    decider.answer(path, parse(dump(review(replica(**spec)))))
+    assert len(judged) == 1
 
 
 # --------------------------------------------------------------------------- what rules read

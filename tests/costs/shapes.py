@@ -964,7 +964,13 @@ def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
 
 
 def _of_pod(make: Callable[[int], Raw], n: int) -> bytes:
-    return review(make(n))
+    """A pod of a Job, so that a light one is judged by its view (admission/view.py)."""
+    made = make(n)
+    made["metadata"].setdefault("ownerReferences", [_JOB])
+    return review(made)
+
+
+_JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
 
 
 def _of_pod_again(make: Callable[[int], Raw], n: int) -> bytes:

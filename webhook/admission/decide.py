@@ -42,7 +42,7 @@ MUTATE, VALIDATE, GUARD, REFUSE = "/mutate", "/validate", "/guard", "/guard/refu
 PATHS = (MUTATE, VALIDATE, GUARD, REFUSE)
 _CHANGING = (MUTATE, GUARD)
 _MOST_CONTEXTS = 4096  # that are remembered
-_MOST_OUTCOMES, _LARGEST_OUTCOME = 1024, 16 * 1024  # the same, and the bytes of one
+_MOST_OUTCOMES = 1024  # the same
 _NEW = Outcome("")  # stands for one that is not remembered
 _POD = (ROOT,)  # the place of the pod in a Pod
 
@@ -112,7 +112,7 @@ class Decider:
         asked = self._asks[path](review.request)
         if asked is None:
             return self._recorder.passed(path, review, began)
-        came = self._of_view(path, review, asked.obj) if asked.has_view else None
+        came = self._of_view(path, review, asked.obj, moment) if asked.has_view else None
         if came is None:
             made, cx = self._made(review, asked)
             self._recorder.failures(review, asked.obj, began, made.failed)
@@ -125,7 +125,7 @@ class Decider:
             came = self._outcome(path, review, asked, made, cx)
         return self._recorder.answer(path, review, asked.obj, began, came)
 
-    def _of_view(self, path: str, review: Review, pod: Raw) -> Outcome | None:
+    def _of_view(self, path: str, review: Review, pod: Raw, moment: float) -> Outcome | None:
         """The outcome of all pods with the view of this one; None if the whole pod must be judged.
 
         That is so if the outcome depends on more than the view, if a rule failed, and if the patch
@@ -134,31 +134,35 @@ class Decider:
         body = view.body_of(review)
         if body is None:
             return None
-        key = path, self._now(), body
-        came = self._outcomes.get(key, _NEW)
+        now = self._now()
+        came = self._outcomes.get((path, now, body), _NEW)
         if came is _NEW:
-            came = self._of_new_view(path, view.review_of(body, review))
-            if len(self._outcomes) >= _MOST_OUTCOMES:
-                self._outcomes.clear()
-            size = len(body) + (len(came.patch) if came is not None else 0)
-            if size <= _LARGEST_OUTCOME:
-                self._outcomes[key] = came
+            came, stays = self._of_new_view(path, view.review_of(body, review), moment)
+            if stays and len(body) + len(came.patch if came else b"") <= view.LARGEST:
+                if len(self._outcomes) >= _MOST_OUTCOMES:
+                    self._outcomes.clear()
+                # A copy: orjson's bytes keep the buffer they were written into, ten times as long.
+                self._outcomes[path, now, bytes(memoryview(body))] = came
         if came is None or not came.patch or applies(came.patch, pod):
             return came
         pod.clear()  # it was changed in part
         pod.update(review.fresh_object())
         return None
 
-    def _of_new_view(self, path: str, seen: Review) -> Outcome | None:
-        """The outcome for this view; None if it may not be that of each pod at each moment."""
+    def _of_new_view(self, path: str, seen: Review, moment: float) -> tuple[Outcome | None, bool]:
+        """The outcome for this view, and whether it is the same at each moment.
+
+        None if each pod with this view must be judged whole.
+        """
         asked = self._asks[path](seen.request)
         if asked is None:
-            return None
+            return None, True
         made, cx = self._made(seen, asked)
-        if made.failed or outcome.is_early(made.findings) or outcome.is_early(made.foretold):
-            return None
+        early = outcome.is_early(made.findings) or outcome.is_early(made.foretold)
+        if made.failed or (early and self.known_until() < moment):
+            return None, not early
         came = self._outcome(path, seen, asked, made, cx)
-        return None if came.fault else came
+        return (None if came.fault else came), not early
 
     def _made(self, review: Review, asked: Question) -> tuple[Evaluation, Context]:
         cx = self._context(review.request["namespace"], asked.known)

@@ -31,6 +31,7 @@ _OF_ALL: Final = "kube-api-access-"
 _OURS: Final = "gpu-webhook.dev/"
 _HOST_NAME: Final = "pod.beta.kubernetes.io/hostname"
 _SEARCH_PATHS: Final = ("LD_LIBRARY_PATH", "PATH")
+LARGEST = 16 * 1024  # bytes of a view
 _ANY: Final[Raw] = {}  # stands for an item that no rule reads
 _CREATED: Final = {
     "operation": "CREATE",
@@ -43,8 +44,9 @@ def body_of(review: Review) -> bytes | None:
     """The view of this review, which creates a pod; None if the whole pod must be judged.
 
     That is so for a pod that has no replicas: no controller made it, or a DaemonSet, whose pods
-    name their nodes. And for one that may take long, and one with odd types: it may be odd in what
-    is left out, too, and what cannot be written as JSON has no view.
+    name their nodes. And for one that may take long or is too large to be remembered, and one with
+    odd types: it may be odd in what is left out, too, and what cannot be written as JSON has no
+    view.
     """
     request = review.request
     pod, namespace = request["object"], request["namespace"]
@@ -54,9 +56,10 @@ def body_of(review: Review) -> bytes | None:
         if not has_replicas or is_heavy(review.body) or request.get("oldObject") is not None:
             return None
         seen = {"metadata": _metadata(pod["metadata"], owner["kind"]), "spec": _spec(pod)}
-        return orjson.dumps({"request": {**_CREATED, "namespace": namespace, "object": seen}})
+        body = orjson.dumps({"request": {**_CREATED, "namespace": namespace, "object": seen}})
     except (AttributeError, LookupError, TypeError):
         return None
+    return body if len(body) <= LARGEST else None
 
 
 def review_of(body: bytes, review: Review) -> Review:
@@ -96,7 +99,10 @@ def _is_read(annotation: str) -> bool:
 def _sent(entry: Raw) -> Raw:
     """The amounts of containers, a node selector, and our own annotations."""
     fields: Raw = entry["fieldsV1"]
-    spec: Raw = fields.get("f:spec", _ANY)
+    spec: Any = fields.get("f:spec", _ANY)
+    annotations: Any = fields.get("f:metadata", _ANY).get("f:annotations", _ANY)
+    if not (isinstance(spec, dict) and isinstance(annotations, dict)):
+        raise TypeError
     amounts: Raw = {
         kind: {
             key: {"f:resources": each["f:resources"]} if "f:resources" in each else _ANY
@@ -107,7 +113,6 @@ def _sent(entry: Raw) -> Raw:
     }
     if "f:nodeSelector" in spec:
         amounts["f:nodeSelector"] = _ANY
-    annotations = fields.get("f:metadata", _ANY).get("f:annotations", _ANY)
     ours = {key: _ANY for key in annotations if key.startswith("f:" + _OURS)}
     return {"fieldsV1": {"f:spec": amounts, "f:metadata": {"f:annotations": ours}}}
 
