@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.core.settings import Settings
-    from webhook.inventory.store import Kept, Store
+    from webhook.inventory.kept import Kept
+    from webhook.inventory.store import Store
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from webhook.cluster import answers
 from webhook.cluster.client import Fault, Refused
 from webhook.cluster.listing import pages
 from webhook.inventory import project
-from webhook.inventory.store import Hints
+from webhook.inventory.kept import Hints
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
