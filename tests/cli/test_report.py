@@ -393,7 +393,10 @@ def test_a_modern_template_with_what_the_webhook_added_needs_it(
 
 
 TEMPLATE = {"spec": LEGACY}
-GAP = "whether pods get the legacy names in {}: {}: migrate them, or delete what is not used"
+GAP = (
+    "whether pods get the legacy names or driver paths in {}: {}: migrate them, or delete what is "
+    "not used"
+)
 
 
 def serve(cluster: Cluster, kind: str, *items: dict[str, Any], group: str = "example.org") -> None:
@@ -427,6 +430,27 @@ HELD: dict[str, tuple[dict[str, Any], bool]] = {
     "a JSON text in another one": (
         custom({"json": json.dumps(json.dumps(LEGACY).replace("/", r"\u002f"))}),
         True,
+    ),
+    "a parameter of Helm, with escaped dots": (
+        custom({"parameters": [{"name": f"limits.{ALPHA.replace('.', chr(92) + '.')}"}]}),
+        True,
+    ),
+    "a parameter of Helm in a JSON text": (
+        custom({"json": json.dumps(f"--set=limits.{ALPHA.replace('.', chr(92) + '.')}=1")}),
+        True,
+    ),
+    "a driver of an old node, which the webhook takes from pods": (
+        custom({"path": "/var/lib/nvidia-docker/volumes/nvidia_driver/384.90"}),
+        True,
+    ),
+    "a driver of an old node beside its libraries": (
+        custom({"json": json.dumps("/usr/lib64/nvidia-384/lib").replace("/", r"\/")}),
+        True,
+    ),
+    "the libraries of a current node": (custom({"path": "/usr/lib/nvidia/lib64"}), False),
+    "a name with other characters for the dots": (
+        custom({"name": ALPHA.replace(".", "-")}),
+        False,
     ),
     "a model": (custom({"nodeSelector": {f"{ALPHA}-name": "Tesla-K80"}}), True),
     "an annotation of templates": (
@@ -707,6 +731,28 @@ def test_the_names_of_the_settings_are_searched(
     serve(cluster, "Notebook", *objects)
     names = "team/0, team/1, team/2, team/3, team/4 and 1,202 more"
     assert report()[1]["gaps"] == [GAP.format("Notebooks (example.org)", names)]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_gap"),
+    [
+        pytest.param("/opt/nv-384/cuda-8.0", True, id="one that the settings remove"),
+        pytest.param("/opt/a/b/cuda-8.0", False, id="another one: a * stays within a segment"),
+        pytest.param("/opt/nv-384/cuda-8x0", False, id="another one: a dot is a dot"),
+    ],
+)
+def test_the_driver_paths_of_the_settings_are_searched(
+    path: str,
+    is_gap: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = replace(Settings(), drivers=replace(Settings().drivers, remove=("/opt/*/cuda-8.0",)))
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
+    serve(cluster, "Notebook", custom({"hostPath": {"path": path}}))
+    gap = GAP.format("Notebooks (example.org)", "team/a")
+    assert report()[1]["gaps"] == [gap] * is_gap
 
 
 @pytest.mark.parametrize(

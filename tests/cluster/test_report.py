@@ -275,7 +275,7 @@ def test_legacy_names_in_objects_of_other_kinds_are_gaps(installed: Installed) -
 
 def _of(kinds: str, names: str) -> str:
     advice = "migrate them, or delete what is not used"
-    return f"whether pods get the legacy names in {kinds}: {names}: {advice}"
+    return f"whether pods get the legacy names or driver paths in {kinds}: {names}: {advice}"
 
 
 def test_what_gives_pods_legacy_words_is_a_gap(installed: Installed) -> None:

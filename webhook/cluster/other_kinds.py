@@ -1,4 +1,4 @@
-"""Objects of kinds that nobody judges, and that have legacy names in them: a cluster in, gaps out.
+"""Objects of kinds that nobody judges, with legacy names or driver paths: a cluster in, gaps out.
 
 Where the pod templates of such a kind are is not known, so all of each object is searched.
 """
@@ -70,14 +70,15 @@ _GIVES = (
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
 )
 _SLASH = rb"(?:~1|\\*(?:/|u002[fF]))"  # as in JSON Patches, and in JSON in a text
+# The driver of an old node, whose volumes GPU109 removes.
+_DRIVER = r"/usr/lib\w*/nvidia-[0-9]|/var/lib/nvidia-docker/volumes/nvidia_driver"
+_DOT = rb"\\*\."  # as in parameters of Helm, and in JSON in a text
 
 
 def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> Iterator[str]:
     """Who may still make legacy pods, and what cannot be listed; not `own`, the settings."""
     catalogue = objects.Catalogue(client)
-    names = {*settings.legacy_resources, settings.models.legacy_label, *_ANNOTATIONS}
-    any_name = "|".join(map(re.escape, sorted(names))).encode()
-    words = re.compile(any_name.replace(b"/", _SLASH))
+    words = _words(settings)
     core = (catalogue.find(*each) for each in (_CONFIG_MAP, *_GIVES))
     kinds = [*filter(None, core), *catalogue.others(_WITHOUT_PODS)]
     settings_map = objects.reference({**own, "apiVersion": "v1", "kind": "ConfigMap"})
@@ -101,9 +102,18 @@ def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> 
         if found:
             more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
             yield (
-                f"whether pods get the legacy names in {what}: "
+                f"whether pods get the legacy names or driver paths in {what}: "
                 f"{', '.join(found[:_NAMED])}{more}: migrate them, or delete what is not used"
             )
+
+
+def _words(settings: Settings) -> re.Pattern[bytes]:
+    """All that makes a pod need the webhook, however its slashes and dots are escaped."""
+    names = {*settings.legacy_resources, settings.models.legacy_label, *_ANNOTATIONS}
+    paths = {each.rstrip("/") for each in settings.drivers.remove}
+    literal = (re.escape(each).replace(r"\*", r"[\w-]*") for each in sorted(names | paths))
+    written = "|".join((*literal, _DRIVER)).encode()
+    return re.compile(written.replace(b"/", _SLASH).replace(rb"\.", _DOT))
 
 
 def _several(kind: str) -> str:
