@@ -31,6 +31,8 @@ PAGE = """\
 gpu_webhook_last_legacy_timestamp_seconds {last}
 gpu_webhook_rule_last_repair_timestamp_seconds{{rule="GPU101"}} {last}
 gpu_webhook_rule_last_repair_timestamp_seconds{{rule="GPU201"}} 0.0
+gpu_webhook_reviews_total{{outcome="passed",path="/mutate"}} 1.0
+gpu_webhook_reviews_total{{outcome="passed",path="/validate"}} 0.0
 {more}"""
 
 
@@ -62,13 +64,22 @@ def seen(*servers: Raw, **more: Any) -> Facts:
     return replace(WHOLE, pods=servers, **more)
 
 
+def labelled(name: str, **labels: str) -> Raw:
+    """A pod of the Deployment, or one with other labels."""
+    ours = HEALTHY.deployment["spec"]["selector"]["matchLabels"]
+    return {"metadata": {"name": name, "labels": labels or ours}}
+
+
 SETS = "/apis/apps/v1/namespaces/gpu-webhook/replicasets"
+PODS = "/api/v1/namespaces/gpu-webhook/pods"
 
 
-def replica_set(days: float, owner: str = "gpu-webhook") -> Raw:
+def replica_set(days: float, owner: str = "gpu-webhook", **labels: str) -> Raw:
     """One that its Deployment scaled so long ago."""
     by = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "controller": True}
-    return written({"metadata": {"ownerReferences": [by]}}, (days, ""), (0, "status"))
+    made = labelled("x", **labels)
+    spec = {"replicas": 0, "template": {"metadata": made["metadata"]}}
+    return written({"metadata": {"ownerReferences": [by]}, "spec": spec}, (days, ""), (0, "status"))
 
 
 def listed(*sets: Raw) -> str:
@@ -90,6 +101,7 @@ QUIET = {
     page_of("b"): PAGE.format(last=0, more=""),
     API: f"process_start_time_seconds {NOW - 70 * DAY}\n",
     SETS: listed(replica_set(60)),
+    PODS: listed(labelled("a"), labelled("b")),  # behind the Service
 }
 
 
@@ -100,7 +112,7 @@ class Pages:
         self._pages = pages
 
     def get(self, path: str, _query: object, _most: int = 0, *, media_type: str = "") -> bytes:
-        assert (media_type == "text/plain") == (path != SETS)
+        assert (media_type == "text/plain") == (path not in {SETS, PODS})
         answer = self._pages.get(path, Refused(404, "not found"))
         if isinstance(answer, Fault):
             raise answer
@@ -108,7 +120,7 @@ class Pages:
 
 
 def read(facts: Facts, **pages: Any) -> counted.Counted:
-    named = {"a": page_of("a"), "b": page_of("b"), "api": API, "sets": SETS}
+    named = {"a": page_of("a"), "b": page_of("b"), "api": API, "sets": SETS, "pods": PODS}
     given = QUIET | {named[key]: value for key, value in pages.items()}
     return counted.read(Pages(given), facts)  # type: ignore[arg-type]
 
@@ -156,8 +168,14 @@ SINCE: dict[str, tuple[Facts, dict[str, Any], float, str]] = {
     ),
     "a replica was removed, of whichever template": (
         WHOLE,
-        {"sets": listed(replica_set(60), replica_set(6), replica_set(1, "grafana"))},
+        {"sets": listed(replica_set(60), replica_set(6), replica_set(1, "grafana", app="grafana"))},
         6,
+        f"the number of replicas was changed ({counted.EACH})",
+    ),
+    "a replica of a second Deployment behind the Service was removed": (
+        WHOLE,
+        {"sets": listed(replica_set(60), replica_set(5, "canary"))},
+        5,
         f"the number of replicas was changed ({counted.EACH})",
     ),
     "a pod that finished counts no more": (
@@ -188,6 +206,12 @@ REJECTED = 'apiserver_admission_webhook_rejection_count{{error_type="{}",name="{
 REFUSED = QUIET[API] + REJECTED.format("calling_webhook_error", OURS)
 DENIED = QUIET[API] + REJECTED.format("no_error", OURS)
 LATE = 'gpu_webhook_reviews_total{{outcome="{}",path="{}"}} 2.0\n'
+UNASKED = QUIET[page_of("a")].replace("1.0", "0.0")
+FOREIGN_PODS = "no pods of the Deployment gpu-webhook"
+UNREACHED = (
+    "its servers have judged nothing since they started, not even dry runs: others may be called, "
+    "or ask again in a minute"
+)
 UNREAD = "its metrics cannot be read: "
 SPEC = WHOLE.deployment["spec"]
 
@@ -353,6 +377,53 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         replace(calling("gpu-webhook", "old"), services=(selecting("old", app="old"),)),
         {},
         [f"{REPAIR} calls gpu-webhook/old: not the pods of its Deployment"],
+        True,
+    ),
+    "a Service without a selector is called": (
+        replace(calling("gpu-webhook", "old"), services=(selecting("old"),)),
+        {},
+        [f"{REPAIR} calls gpu-webhook/old: not the pods of its Deployment"],
+        True,
+    ),
+    "a second Deployment is behind the Service": (
+        WHOLE,
+        {
+            "pods": listed(
+                labelled("a"), labelled("green-1", color="green"), labelled("green-2", x="y")
+            )
+        },
+        [f"what came to green-1, green-2: calls reach them, and they are {FOREIGN_PODS}"],
+        True,
+    ),
+    "a second Deployment was behind the Service, and its pod has finished": (
+        WHOLE,
+        {"pods": listed({**labelled("green-1", x="y"), "status": {"phase": "Failed"}})},
+        [],
+        True,
+    ),
+    "the pods behind the Service may not be listed": (
+        WHOLE,
+        {"pods": Refused(403, "no")},
+        ["which pods are behind the Services that are called: 403: no"],
+        True,
+    ),
+    "servers that no object has reached since they started": (
+        WHOLE,
+        {"a": UNASKED, "b": UNASKED},
+        [f"what came to the webhook: {UNREACHED}"],
+        True,
+    ),
+    "pages that cannot be read do not say that nothing was judged": (
+        WHOLE,
+        {"a": "up 1\n", "b": UNASKED},
+        [f"what came to a: {UNREAD}gpu_webhook_last_legacy_timestamp_seconds is missing"],
+        True,
+    ),
+    "servers of which one was asked": (WHOLE, {"a": UNASKED}, [], True),
+    "servers that began today, which nothing may have reached yet": (
+        seen(server("a", 0.5), server("b", 0.5)),
+        {"a": UNASKED, "b": UNASKED},
+        [],
         True,
     ),
     "a URL is called": (replace(WHOLE, configurations={REPAIR: AT_A_URL}), {}, [], True),

@@ -16,15 +16,15 @@ from webhook.cluster import listing
 from webhook.cluster.client import Client, Fault, address
 from webhook.doctor import running
 from webhook.doctor.leftovers import service_of
-from webhook.doctor.lines import OK
+from webhook.doctor.lines import OK, few
 from webhook.doctor.mounted import SERVER
 from webhook.doctor.registration import REPAIR, conditions
-from webhook.kube.pod import as_items, as_map, controller_of, is_finished
-from webhook.kube.times import seconds_of
+from webhook.kube.pod import as_items, as_map, is_finished, labels_of
+from webhook.kube.times import DAY, seconds_of
 from webhook.rules import is_legacy, is_repair
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.doctor.facts import Facts
 
@@ -44,6 +44,10 @@ _FAILED = (
 )
 _STARTED = "process_start_time_seconds"
 EACH = "each counts for itself; Prometheus keeps what those counted that were removed"
+_UNREACHED = (
+    "its servers have judged nothing since they started, not even dry runs: others may be called, "
+    "or ask again in a minute"
+)
 _SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -64,6 +68,7 @@ class Counted:
     kinds: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     repairs: dict[str, float] = field(default_factory=dict)  # of modern pods, by rule: the last
     gaps: list[str] = field(default_factory=list)  # what is not known, and why
+    reviews: float = 0.0  # that the servers have answered
 
 
 def read(api: Client, facts: Facts) -> Counted:
@@ -84,14 +89,10 @@ def read(api: Client, facts: Facts) -> Counted:
     absent = [(None, f"no webhook configuration {REPAIR}, or an empty one")]
     selected = [(line.state, line.text) for line in conditions(facts)]
     found.gaps += [text for state, text in [*(tried or absent), *selected] if state != OK]
-    found.gaps += _other_services(facts)
+    found.gaps += [*_other_services(facts), *_other_servers(api, facts)]
     servers = {_name(pod): pod for pod in facts.pods if not is_finished(pod)}
-    for name, pod in servers.items():
-        try:
-            path = _metrics_of(pod, facts.namespace)
-            _add(found, name, _page(api, path, _LAST, _SEEN, _OBJECTS, _REPAIRED, _REVIEWS))
-        except Fault as fault:
-            found.gaps.append(f"what came to {name}: its metrics cannot be read: {fault}")
+    unread = [*_unread(found, api, facts, servers)]
+    found.gaps += unread
     begun = [(_start(pod), f"{name} started") for name, pod in servers.items()]
     wanted = max(len(servers), facts.deployment["spec"].get("replicas", 1), 1)
     count = sum(math.isfinite(when) for when, _ in begun)
@@ -107,22 +108,79 @@ def read(api: Client, facts: Facts) -> Counted:
     except Fault as fault:
         found.gaps.append(f"whether replicas were removed: ReplicaSets: {fault}")
     found.since, found.began = max([*begun, *_changes(facts)])
+    if not (found.reviews or unread) and facts.now - found.since > DAY:
+        found.gaps.append(f"what came to the webhook: {_UNREACHED}")
     return found
+
+
+def _unread(found: Counted, api: Client, facts: Facts, servers: Mapping[str, Raw]) -> Iterator[str]:
+    """Add up the pages of these servers; which of them cannot be read."""
+    for name, pod in servers.items():
+        try:
+            path = _metrics_of(pod, facts.namespace)
+            _add(found, name, _page(api, path, _LAST, _SEEN, _OBJECTS, _REPAIRED, _REVIEWS))
+        except Fault as fault:
+            yield f"what came to {name}: its metrics cannot be read: {fault}"
 
 
 def _other_services(facts: Facts) -> Iterator[str]:
     """Services that are called, and are not in front of these servers. A URL names none."""
-    template = as_map(as_map(facts.deployment.get("spec")).get("template"))
-    labels = as_map(as_map(template.get("metadata")).get("labels")).items()
+    labels = labels_of(_template(facts.deployment)).items()
     ours = {
         f"{facts.namespace}/{_name(each)}"
         for each in facts.services
-        if as_map(as_map(each.get("spec")).get("selector")).items() <= labels
+        if (selector := _selector(each)) and selector.items() <= labels
     }
-    for service in sorted({service_of(entry) for _, entry in facts.entries(REPAIR)} - ours - {""}):
+    for service in sorted(_called(facts) - ours):
         space = service.partition("/")[0]
         advice = f"use -n {space}" if space != facts.namespace else "not the pods of its Deployment"
         yield f"{REPAIR} calls {service}: {advice}"
+
+
+def _other_servers(api: Client, facts: Facts) -> Iterator[str]:
+    """The pods behind these Services that another Deployment made: their counts are not read."""
+    try:
+        found = {
+            _name(pod)
+            for each in facts.services
+            if f"{facts.namespace}/{_name(each)}" in _called(facts)
+            for pod in _behind(api, facts.namespace, _selector(each))
+            if not _is_ours(pod, facts)
+        }
+    except Fault as fault:
+        yield f"which pods are behind the Services that are called: {fault}"
+        return
+    if found:
+        made_by = f"no pods of the Deployment {_name(facts.deployment)}"
+        yield f"what came to {few(sorted(found))}: calls reach them, and they are {made_by}"
+
+
+def _behind(api: Client, namespace: str, selector: Raw) -> Iterator[Raw]:
+    """The pods that a Service with this selector sends calls to. Without one it names them."""
+    if selector:
+        path = address("api", "v1", "namespaces", namespace, "pods")
+        query = {"labelSelector": ",".join(f"{key}={selector[key]}" for key in selector)}
+        pods = listing.objects(api, path, lambda *_: None, query)
+        yield from (pod for pod in pods if not is_finished(pod))
+
+
+def _is_ours(pod: Raw, facts: Facts) -> bool:
+    """Whether the Deployment selects the pod; so it may be one of a second Deployment, too."""
+    ours = as_map(_selector(facts.deployment).get("matchLabels"))
+    return ours.items() <= labels_of(pod).items()
+
+
+def _template(obj: Raw) -> Raw:
+    return as_map(as_map(obj.get("spec")).get("template"))
+
+
+def _called(facts: Facts) -> set[str]:
+    """NAMESPACE/NAME of the Services that the API server calls."""
+    return {service_of(entry) for _, entry in facts.entries(REPAIR)} - {""}
+
+
+def _selector(obj: Raw) -> Raw:
+    return as_map(as_map(obj.get("spec")).get("selector"))
 
 
 def _failed_since(found: Counted, api: Client, facts: Facts) -> float:
@@ -154,13 +212,9 @@ def _scaled(api: Client, facts: Facts) -> float:
     then changes a ReplicaSet.
     """
     path = address("apis", "apps", "v1", "namespaces", facts.namespace, "replicasets")
-    ours = "Deployment", _name(facts.deployment)
     sets = listing.objects(api, path, lambda *_: None)
-    owned = ((controller_of(as_map(each.get("metadata"))), each) for each in sets)
-    return max(
-        (_changed(each) for by, each in owned if (by.get("kind"), by.get("name")) == ours),
-        default=0.0,
-    )
+    ours = (each for each in sets if _is_ours(_template(each), facts))
+    return max(map(_changed, ours), default=0.0)
 
 
 def _changed(obj: Raw) -> float:
@@ -215,9 +269,11 @@ def _add(found: Counted, server: str, samples: list[_Sample]) -> None:
             found.repairs[code] = max(value, found.repairs.get(code, 0.0))
         elif name == _OBJECTS and value:
             found.kinds[namespace][labels.get("kind", "")] += int(value)
-        elif name == _REVIEWS and value and _is_unjudged(labels):
-            what = f"{value:,.0f} object{'s' * (value != 1)} that {server} could not judge"
-            found.gaps.append(f"what came in {what} (`unfinished` in its log)")
+        elif name == _REVIEWS and value:
+            found.reviews += value
+            if _is_unjudged(labels):
+                what = f"{value:,.0f} object{'s' * (value != 1)} that {server} could not judge"
+                found.gaps.append(f"what came in {what} (`unfinished` in its log)")
 
 
 def _is_unjudged(labels: dict[str, str]) -> bool:
