@@ -392,6 +392,50 @@ def test_a_modern_template_with_what_the_webhook_added_needs_it(
         assert added in found["owners"][0]["change"]
 
 
+CLASSES = "drivers: {profile: runtime-class, runtimeClass: nvidia, assumeRuntimeClass: true}\n"
+PLACES = "placement: {enabled: true, label: accelerator, value: nvidia}\n"
+OFF = "policy: {rules: {GPU202: off}}\n"
+OFF_THERE = "policy: {overrides: [{namespaces: [team], rules: {GPU202: off}}]}\n"
+PLACED = {**MODERN, "nodeSelector": {"accelerator": "nvidia"}}
+# What the settings are, the template, and the codes of its owner.
+ADDED: dict[str, tuple[str, Any, list[str]]] = {
+    "a runtime class that all pods get": (CLASSES, MODERN, ["GPU202"]),
+    "a runtime class that is written": (CLASSES, CLASSED, []),
+    "a runtime class that is written, and labels of nodes": (PLACES, CLASSED, ["GPU203"]),
+    "labels of nodes that are written": (PLACES, PLACED, []),
+    "a rule that is off": (CLASSES + OFF, MODERN, []),
+    "a rule that is off in the namespace": (CLASSES + OFF_THERE, MODERN, []),
+    "a template without GPUs": (CLASSES, {"containers": [{"name": "m"}]}, []),
+    "nothing is added": ("{}", MODERN, []),
+}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob", "Pod"])
+@pytest.mark.parametrize(("text", "spec", "codes"), ADDED.values(), ids=ADDED)
+def test_a_modern_template_without_pods_needs_what_the_settings_add(
+    text: str,
+    spec: Any,
+    codes: list[str],
+    kind: str,
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pod that came before does not: its annotation would name what it got."""
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=parse(text)))
+    obj: dict[str, Any] = {"spec": spec} if kind == "Pod" else made_from(spec, replicas=0)
+    if kind == "CronJob":
+        obj = {"spec": {"suspend": True, "jobTemplate": obj}}
+    cluster.list_has(kind, obj | {"metadata": {"name": "yearly", "namespace": "team"}})
+    code, found = report()
+    left = codes if kind != "Pod" else []
+    assert owners(found) == ([(kind, "yearly", 1, left)] if left else [])
+    assert code == (LEFT if left else SAFE)
+    if left:
+        assert found["answer"] == "Not yet: 1 owner of modern pods that run only repaired"
+        assert found["owners"][0]["change"].startswith(f"{kind}/yearly: GPU pods ")
+
+
 TEMPLATE = {"spec": LEGACY}
 GAP = (
     "whether pods get the legacy names or driver paths in {}: {}: migrate them, or delete what is "

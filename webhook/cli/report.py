@@ -19,7 +19,7 @@ from webhook.cluster import answers, client, listing, made, objects, other_kinds
 from webhook.core.modes import IGNORE
 from webhook.doctor import counted, facts, policies
 from webhook.doctor.lines import few
-from webhook.files.results import Plan
+from webhook.files.results import Plan, Status
 from webhook.kube.pod import as_map
 from webhook.kube.times import DAY, seconds_of
 from webhook.reports.usage import LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
@@ -27,6 +27,8 @@ from webhook.rules import is_legacy, is_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from webhook.files.results import Located
 
 _EXIT = {SAFE: 0, UNKNOWN: 2, LEFT: 3}
 _HOUR = 3600.0
@@ -78,7 +80,7 @@ def _read(args: SimpleNamespace) -> Usage:
     gaps += _halfway(api, scan, ignored)
     if ignored:
         notes.append(f"namespaces that opt out, where nothing is repaired: {few(ignored)}")
-    told = [each for each in told if each.is_legacy or each.came]
+    told = [each for each in told if each.is_legacy or each.came or _added(each)]
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in told if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
     owners = [
@@ -151,12 +153,23 @@ def _is_needed(code: str) -> bool:
     return is_legacy(code) or is_repair(code)
 
 
+def _added(told: scan_cluster.Told) -> list[Located]:
+    """What the settings add to the pods of a modern template, with or without pods now.
+
+    A pod was judged when it was created: that it came so is noted on itself.
+    """
+    kind = told.result.path.split("/")[-2:-1]  # NAMESPACE/KIND/NAME
+    found = (each for each in told.result.located if each.status is Status.FIXABLE)
+    return [] if kind == ["Pod"] else [each for each in found if is_repair(each.code)]
+
+
 def _owner(told: scan_cluster.Told) -> Owner:
     codes = tuple(each.code for each in told.result.located if is_legacy(each.code))
     newest, change = seconds_of(told.created), told.owner
     if not codes:
-        says = told.result.located[-1].message
-        codes, change = tuple(_CODE.findall(says)), f"{told.owner}: {says}"
+        last = told.result.located[-1] if told.came else _added(told)[0]
+        codes = tuple(_CODE.findall(last.message)) if told.came else (last.code,)
+        change = f"{told.owner}: {last.message}"
     return Owner(*_named(told.top), change, 1 + told.others, newest, codes)
 
 
