@@ -367,6 +367,12 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         ["the webhook is not installed in the namespace gpu-webhook"],
         False,
     ),
+    "no installation here, and one elsewhere": (
+        replace(WHOLE, deployment={}, namespace="nope", live={"gpu-webhook": True, "x": False}),
+        {},
+        ["the webhook is not installed in the namespace nope; `-n gpu-webhook` may be meant"],
+        False,
+    ),
     "another installation is called": (
         calling("gpu-system", "gpu-webhook"),
         {},

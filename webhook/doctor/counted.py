@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.cluster import listing
 from webhook.cluster.client import Client, Fault, address
 from webhook.doctor import running
-from webhook.doctor.leftovers import service_of
+from webhook.doctor.leftovers import elsewhere, service_of
 from webhook.doctor.lines import OK, few
 from webhook.doctor.mounted import SERVER
 from webhook.doctor.registration import REPAIR, conditions
@@ -78,7 +78,9 @@ def read(api: Client, facts: Facts) -> Counted:
         found.gaps.append(f"what came to the webhook: the API server answered {why}")
         return found
     if not facts.deployment:
-        found.gaps.append(f"the webhook is not installed in the namespace {facts.namespace}")
+        there = "".join(f"; `-n {name}` may be meant" for name in elsewhere(facts)[:1])
+        text = f"the webhook is not installed in the namespace {facts.namespace}{there}"
+        found.gaps.append(text)
         return found
     unknown = {"have mistakes": facts.mistakes, "cannot be seen": facts.unseen}
     found.gaps += [f"what is legacy here: the settings {k}: {v}" for k, v in unknown.items() if v]
