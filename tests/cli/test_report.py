@@ -89,6 +89,8 @@ def test_each_owner_is_one_row(cluster: Cluster, report: Any) -> None:
         ("Deployment", "train", 1, ["GPU101"]),
         ("RayCluster", "ray", 2, ["GPU101"]),
     ]
+    changes = [each["change"] for each in found["owners"]]
+    assert changes == ["Deployment/train", "RayCluster/ray: legacy in Pod/ray-1 and 1 more"]
     assert found["checked"] == 5
 
 
@@ -781,8 +783,11 @@ def test_the_names_of_the_settings_are_searched(
     ("path", "is_gap"),
     [
         pytest.param("/opt/nv-384/cuda-8.0", True, id="one that the settings remove"),
+        pytest.param("x:/opt/nv-384/cuda-8.0:/y", True, id="one in a search path"),
+        pytest.param("/srv/nv-1", True, id="one whose first segment is a *"),
+        pytest.param("/environment/nv", False, id="another one of a single segment"),
         pytest.param("/opt/a/b/cuda-8.0", False, id="another one: a * stays within a segment"),
-        pytest.param("/opt/nv-384/cuda-8x0", False, id="another one: a dot is a dot"),
+        pytest.param("/opt/gpu/cuda-8x0", False, id="another one: a dot is a dot"),
     ],
 )
 def test_the_driver_paths_of_the_settings_are_searched(
@@ -792,7 +797,9 @@ def test_the_driver_paths_of_the_settings_are_searched(
     report: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = replace(Settings(), drivers=replace(Settings().drivers, remove=("/opt/*/cuda-8.0",)))
+    settings = replace(
+        Settings(), drivers=replace(Settings().drivers, remove=("/opt/*/cuda-8.0", "/*/nv-*"))
+    )
     monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
     serve(cluster, "Notebook", custom({"hostPath": {"path": path}}))
     gap = GAP.format("Notebooks (example.org)", "team/a")

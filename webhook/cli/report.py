@@ -34,7 +34,7 @@ _EXIT = {SAFE: 0, UNKNOWN: 2, LEFT: 3}
 _HOUR = 3600.0
 _CODE = re.compile(r"\bGPU\d{3}\b")
 _NOTES = (
-    "templates in Secrets and outside of the cluster",
+    "templates in Secrets, in releases that Helm keeps, and outside of the cluster",
     "modern templates without a pod: ask `gpu-webhook scan --cluster -A --inventory FILE`",
     "namespaces that were opted out for a time: the webhook counted nothing there",
     "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
@@ -170,6 +170,9 @@ def _owner(told: scan_cluster.Told) -> Owner:
         last = told.result.located[-1] if told.came else _added(told)[0]
         codes = tuple(_CODE.findall(last.message)) if told.came else (last.code,)
         change = f"{told.owner}: {last.message}"
+    elif (seen := "/".join(told.result.path.split("/")[-2:])) != str(told.top):
+        more = f" and {told.others:,} more" if told.others else ""
+        change = f"{told.owner}: legacy in {seen}{more}"  # its own template may be modern
     return Owner(*_named(told.top), change, 1 + told.others, newest, codes)
 
 

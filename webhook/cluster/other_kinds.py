@@ -69,9 +69,13 @@ _GIVES = (
     ("node.k8s.io", "RuntimeClass"),
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
 )
-_SLASH = rb"(?:~1|\\*(?:/|u002[fF]))"  # as in JSON Patches, and in JSON in a text
-# The driver of an old node, whose volumes GPU109 removes.
-_DRIVER = r"/usr/lib\w*/nvidia-[0-9]|/var/lib/nvidia-docker/volumes/nvidia_driver"
+# As in JSON Patches, and in JSON in a text. It begins at its first backslash, and parts of words
+# are of limited length: no text of a tenant is searched again from each of its characters.
+_SLASH = rb"(?:~1|(?<!\\)\\*(?:/|u002[fF]))"
+# The driver of an old node, whose volumes GPU109 removes. To look for a letter is ten times faster
+# than to look for any of the slashes.
+_DRIVER = r"usr/lib\w{0,9}/nvidia-[0-9]|var/lib/nvidia-docker/volumes/nvidia_driver"
+_STAR = r"[\w.-]{0,63}"
 _DOT = rb"\\*\."  # as in parameters of Helm, and in JSON in a text
 
 
@@ -111,8 +115,8 @@ def _words(settings: Settings) -> re.Pattern[bytes]:
     """All that makes a pod need the webhook, however its slashes and dots are escaped."""
     names = {*settings.legacy_resources, settings.models.legacy_label, *_ANNOTATIONS}
     paths = {each.rstrip("/") for each in settings.drivers.remove}
-    literal = (re.escape(each).replace(r"\*", r"[\w-]*") for each in sorted(names | paths))
-    written = "|".join((*literal, _DRIVER)).encode()
+    parts = (map(re.escape, each.split("*")) for each in sorted(names | paths))
+    written = "|".join((*map(_STAR.join, parts), _DRIVER)).encode()
     return re.compile(written.replace(b"/", _SLASH).replace(rb"\.", _DOT))
 
 
