@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -392,6 +393,43 @@ def test_a_modern_template_with_what_the_webhook_added_needs_it(
         assert found["answer"] == "Not yet: 1 owner of modern pods that run only repaired"
         added = f"its template has what the webhook added ({', '.join(codes)}): write that into its"
         assert added in found["owners"][0]["change"]
+
+
+NO_GPU = {"containers": [{"name": "m"}]}
+BETA = {"pod.beta.kubernetes.io/init-containers": "[]"}
+# The version that was applied, the template, its annotations, and the codes of its owner.
+ELSE: dict[str, tuple[str, Any, dict[str, str], list[str]]] = {
+    "a version that is not served any more": ("extensions/v1beta1", NO_GPU, {}, []),
+    "a version that is not served any more, of GPU pods": ("apps/v1beta1", MODERN, {}, []),
+    "such a version, and a legacy name": ("apps/v1beta1", LEGACY, {}, ["GPU101"]),
+    "an annotation that the API server drops": ("apps/v1", NO_GPU, BETA, []),
+    "such a version, and what the webhook added": (
+        "extensions/v1beta1",
+        MODERN,
+        {"gpu-webhook.dev/repaired": "GPU202"},
+        ["GPU202"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("version", "spec", "notes", "codes"), ELSE.values(), ids=ELSE)
+def test_what_is_legacy_for_other_reasons_needs_no_webhook(
+    version: str, spec: Any, notes: dict[str, str], codes: list[str], cluster: Cluster, report: Any
+) -> None:
+    """Any software of that time has it; `scan --cluster` finds it."""
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": notes}, "spec": spec}
+    obj = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    named = {"name": "d", "namespace": "team"}
+    sent = {"apiVersion": version, "kind": "Deployment", "metadata": named, "spec": obj}
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(sent)}
+    stored = copy.deepcopy(obj)
+    if "GPU202" in codes:
+        stored["template"]["spec"] = CLASSED
+    metadata = {**named, "annotations": {**applied, **notes}}
+    cluster.list_has("Deployment", {"metadata": metadata, "spec": stored})
+    code, found = report()
+    assert owners(found) == ([("Deployment", "d", 1, codes)] if codes else [])
+    assert code == (LEFT if codes else SAFE)
 
 
 CLASSES = "drivers: {profile: runtime-class, runtimeClass: nvidia, assumeRuntimeClass: true}\n"

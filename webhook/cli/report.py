@@ -23,7 +23,7 @@ from webhook.files.results import Plan, Status
 from webhook.kube.pod import as_map
 from webhook.kube.times import DAY, seconds_of
 from webhook.reports.usage import LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
-from webhook.rules import is_legacy, is_repair
+from webhook.rules import ALL, is_legacy, is_repair, legacy_name_elsewhere, quota_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,6 +42,13 @@ _NOTES = (
 )
 _HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older template"
 _QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
+# The webhook does nothing for these, such as a Deployment that was once applied as
+# extensions/v1beta1. The last two rules find what gives pods legacy names.
+_NOT_FOR_PODS = tuple(
+    rule.CODE
+    for rule in ALL
+    if not is_repair(rule.CODE) and rule not in {quota_names, legacy_name_elsewhere}
+)
 _OTHER = "which namespaces are `other`: the metrics of a worker name 200 of them"
 
 
@@ -63,7 +70,7 @@ def _read(args: SimpleNamespace) -> Usage:
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
     scan = scan_cluster.Scan(
         SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
-        Plan(replace(installed.settings, scope="all-legacy")),
+        Plan(replace(installed.settings, scope="all-legacy"), ignored=_NOT_FOR_PODS),
         finished_since=installed.now - args.days * DAY,
         counts=_is_needed,
     )

@@ -3,7 +3,7 @@
 Other rooms use: above_limit, affinity_annotation, changed_default, daemonset_template,
 dead_annotations, dead_api_version, dead_kubelet_flag, driver_paths, driver_profile, leak_guard,
 legacy_name_elsewhere, legacy_resource, missing_selector, missing_toleration, model_label,
-never_fits, placement, request_without_limit, tolerations_annotation.
+never_fits, placement, quota_names, request_without_limit, tolerations_annotation.
 """
 
 from __future__ import annotations
