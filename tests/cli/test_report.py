@@ -476,6 +476,32 @@ def test_a_modern_template_without_pods_needs_what_the_settings_add(
         assert found["owners"][0]["change"].startswith(f"{kind}/yearly: GPU pods ")
 
 
+@pytest.mark.parametrize(
+    ("text", "spec", "codes"),
+    [
+        pytest.param("{}", NO_GPU, [], id="not one without GPUs"),
+        pytest.param("scope: all-legacy", NO_GPU, ["GPU108"], id="one that the settings include"),
+        pytest.param("{}", MODERN, ["GPU108"], id="one with GPUs"),
+    ],
+)
+def test_only_templates_in_the_scope_of_the_settings_need_the_webhook(
+    text: str,
+    spec: Any,
+    codes: list[str],
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=parse(text)))
+    critical = {"scheduler.alpha.kubernetes.io/critical-pod": ""}
+    template = {"metadata": {"annotations": critical}, "spec": spec}
+    metadata = {"name": "d", "namespace": "kube-system"}
+    cluster.list_has("Deployment", {"metadata": metadata, "spec": {"template": template}})
+    code, found = report()
+    assert owners(found) == ([("Deployment", "d", 1, codes)] if codes else [])
+    assert code == (LEFT if codes else SAFE)
+
+
 TEMPLATE = {"spec": LEGACY}
 GAP = (
     "whether pods get the legacy names or driver paths in {}: {}: migrate them, or delete what is "

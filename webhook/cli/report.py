@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +69,7 @@ def _read(args: SimpleNamespace) -> Usage:
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
     scan = scan_cluster.Scan(
         SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
-        Plan(replace(installed.settings, scope="all-legacy"), ignored=_NOT_FOR_PODS),
+        Plan(installed.settings, ignored=_NOT_FOR_PODS),
         finished_since=installed.now - args.days * DAY,
         counts=_is_needed,
     )

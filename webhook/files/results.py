@@ -274,7 +274,7 @@ class OptedOut:
 
 @dataclass(frozen=True, slots=True, eq=False)  # so that what follows from a plan is made once
 class Plan:
-    """The options of a run on files: its scope is always `all-legacy`."""
+    """The options of a run. The scope is `all-legacy`, except for what the webhook itself does."""
 
     settings: Settings = field(default_factory=lambda: Settings(scope="all-legacy"))
     inventory: Inventory | None = None

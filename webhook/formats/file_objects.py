@@ -127,7 +127,7 @@ def _context(plan: Plan, name: str, *, is_left_alone: bool) -> Context:
         labels = {**labels, IGNORE: "true"}
     modes = modes_for(plan.settings.policy, name, labels)
     return Context(
-        replace(plan.settings, scope="all-legacy"),
+        plan.settings,
         plan.inventory,
         name,
         modes=modes.only_off(),
