@@ -32,6 +32,30 @@ OF_HELM = {
     "the name of the release": ("{{ $.Release.Name | quote }}", True, True),
     "upper case of a default": ('{{ .Values.x | default "a" | upper | quote }}', True, True),
     "JSON of nil is null": ("{{ .Values.x | toJson }}", False, False),
+    "or takes 0 for nothing": ("{{ or 0 .Values.x }}", False, False),
+    "or ends with its last value": ("{{ or .Values.x 0 }}", True, True),
+    "or with a text": ('{{ or "a" .Values.x }}', True, True),
+    "coalesce takes 0 for nothing": ("{{ coalesce .Values.x 0 }}", False, False),
+    "coalesce with a text": ('{{ coalesce .Values.x "a" }}', True, True),
+    "a number of 0 is replaced by an empty default": (
+        '{{ .Values.x | int | default "" }}',
+        False,
+        False,
+    ),
+    "a required number of 0, too": (
+        '{{ required "x" .Values.x | default .Values.y }}',
+        False,
+        False,
+    ),
+    "a text of a number is not replaced": (
+        '{{ .Values.x | int | toString | default "" }}',
+        True,
+        True,
+    ),
+    "%v of an empty text": ('{{ printf "%v" .Values.x }}', False, False),
+    "%x of an empty text": ('{{ printf "%x" .Values.x }}', False, False),
+    "%q of an empty text": ('{{ printf "%q" .Values.x }}', False, False),
+    "%d of an empty text": ('{{ printf "%d" .Values.x }}', True, True),
     "a block in one line": ("{{ if .Values.x }}a{{ end }}", False, False),
     "a default of Jinja counts only for what is not defined": (
         "{{ x | default(1) }}",
@@ -45,6 +69,9 @@ OF_JINJA = {
     "the same by name": ("{{ x|default('a', boolean=True) }}", True),
     "an empty default": ("{{ x | default('', true) }}", False),
     "a number": ("{{ x | int }}", True),
+    "a number of another case": ("{{ '' if y else x | int }}", False),
+    "a number if something else is true": ("{{ y and x | int }}", False),
+    "a default of another case": ("{{ y if y is defined else x | default(1, true) }}", False),
     "a function of Helm": ("{{ default 1 x }}", False),
 }
 

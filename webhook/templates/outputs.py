@@ -51,6 +51,7 @@ _DEFAULT_OF_JINJA = re.compile(
     r"(?:\s*\|\s*(?:int|string|lower|upper))*\s*$"
 )
 _NUMBER_OF_JINJA = re.compile(r"\|\s*(?:int|float|length|count)\s*$")
+_CASES_OF_JINJA = re.compile(r"\b(?:and|else|or)\b")  # filters are of the last case alone
 
 
 def is_quoted(action: str) -> bool:
@@ -67,7 +68,8 @@ def is_never_empty(action: str, *, in_jinja: bool) -> bool:
     """Whether it writes more than an empty text, quotes apart, whatever the values are."""
     inside = _inside(action)
     if in_jinja or _OF_JINJA.search(inside):
-        return bool(_DEFAULT_OF_JINJA.search(inside) or _NUMBER_OF_JINJA.search(inside))
+        found = _DEFAULT_OF_JINJA.search(inside) or _NUMBER_OF_JINJA.search(inside)
+        return found is not None and not _CASES_OF_JINJA.search(inside)
     return _is_never_empty(_read(inside))
 
 
@@ -104,8 +106,11 @@ def _is_never_empty(made: Expression) -> bool:
 def _is_call_never_empty(name: str, given: tuple[Expression, ...]) -> bool:
     if name == "printf" and given and isinstance(given[0], Text):
         return bool(_VERB.sub(_certain, given[0].value).strip())
-    if name in {"default", "or", "coalesce", "print", "cat"}:
+    if name in {"print", "cat"}:
         return any(map(_is_never_empty, given))
+    if name in {"default", "or", "coalesce"}:
+        last = {"default": given[:1], "or": given[-1:], "coalesce": ()}[name]
+        return any(map(_is_never_empty, last)) or any(map(_is_never_false, given))
     if name == "ternary":
         return len(given) > 1 and all(map(_is_never_empty, given[:2]))
     if name in _KEEPING:
@@ -114,8 +119,16 @@ def _is_call_never_empty(name: str, given: tuple[Expression, ...]) -> bool:
     return name in {"", "required"} or name in _COUNTING
 
 
+def _is_never_false(made: Expression) -> bool:
+    """Whether `default` keeps it, whatever the values are: a number may be 0."""
+    if isinstance(made, At) and isinstance(made.root, Call):
+        return made.members == () and _is_never_false(made.root)
+    of_text = not isinstance(made, Call) or made.name in {"print", "printf", "cat", *_KEEPING}
+    return of_text and _is_never_empty(made)
+
+
 def _certain(verb: re.Match[str]) -> str:
-    return "1" if verb["verb"] in "dqvtxXc%" else ""
+    return "1" if verb["verb"] in "dtc%" else ""
 
 
 def _is_never_nil(made: Expression) -> bool:
