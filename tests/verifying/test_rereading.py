@@ -43,6 +43,11 @@ TEXTS = {
     "a tag": "a: !!str 1\nb: !!map\n  c: 1\n",
     "tabs": "a:\t1\nb:\n  c: 1\t# x\n",
     "line ends of Windows": "a:\r\n  b: 1\r\nc:\r\n- d: 2\r\n",
+    "line ends of old Macs": "\ra: 1\nb: 2\n",
+    "a document behind such a line end": "a: b\r---\nc: d\n",
+    "a document behind a line separator": "a:\n  b: c\u2028---\u2028\nd: e\n",
+    "a member behind a comment that such a line end ends": "#x\u2028b: 1\na: 1\n",
+    "a next line in a comment": "# x\x85b: 1\na: 1\n",
     "an address is no key": "a: http://x:1/y\nb:c\n",
     "JSON": '{"a": {"b": 1}}\n',
     "a word": "a\n",
@@ -53,6 +58,7 @@ TEXTS = {
 LINES = [
     *("a:", "b: 1", "c: |", "d: [", "]", "- a: 1", "- b", "-", "# x", "", "'q: r", "s'", "on: 1"),
     *("a: {b: 1}", "e: &x 1", "f: *x", "---", "g: # y", '"h": i', "\tj: 1"),
+    *("k: 1\r---\r", "# x\u2028l: 1", "\x85", "m: |\u2029"),
 ]
 
 

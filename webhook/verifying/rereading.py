@@ -20,6 +20,7 @@ _KEY = re.compile(
     r"(?=[ \t\r\n]|$)[ \t]*(?P<rest>[^\n]*)"
 )
 _CONTENT = re.compile(r"^(?P<indent> *)(?![ \t\r]*(?:#|$))", re.MULTILINE)
+_OTHER_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")  # a line ends here, too, for YAML 1.1
 _MARKER = re.compile(r"(?:---[ \t]*\n)?(?!.*^(?:\.\.\.|%))", re.MULTILINE | re.DOTALL)
 
 
@@ -44,7 +45,7 @@ class Reader:
         return found
 
     def _document(self, text: str) -> list[Any] | None:
-        begin = _MARKER.match(text)
+        begin = None if _OTHER_BREAK.search(text) else _MARKER.match(text)
         try:
             made = self._map(text[begin.end() :]) if begin is not None else None
         except _NotAloneError:
