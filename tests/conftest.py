@@ -5,9 +5,15 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from webhook.kube.pod import as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -52,3 +58,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write tests/corpus/*/*.fixed.yaml and *.findings.txt as the rules see them now",
     )
+
+
+@pytest.fixture(autouse=True)
+def _empty_map_stays_empty() -> Iterator[None]:
+    """`as_map` returns one empty map for all that is none: a write to it would be in each file."""
+    yield
+    written = {**as_map(None)}
+    as_map(None).clear()
+    assert not written, "a map that as_map made was written to"

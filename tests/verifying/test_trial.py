@@ -17,6 +17,7 @@ from webhook.cli.workers import Judged
 from webhook.files.results import FileResult, Plan
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
+from webhook.kube.pod import as_map
 from webhook.templates import actions
 from webhook.templates.filling import Form
 from webhook.verifying import trial, unread_places
@@ -290,6 +291,33 @@ spec:
 
 def test_a_text_that_is_never_valid_proves_nothing() -> None:
     assert why(NEVER_VALID, NEVER_VALID.replace(OLD, NEW)) == ""
+
+
+WITHOUT_POD = """\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: x}
+spec:
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec:
+      {% if host %}
+  hostNetwork: true
+  {% endif %}
+  containers:
+      - name: c
+        resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}
+"""
+
+
+def test_a_branch_without_a_pod_changes_no_other_file() -> None:
+    """The trial took tolerations out of the empty map that stands for each missing one."""
+    before = migrate_text(Source.of_text("a.yaml", drawn(0, "x")), Plan())
+    made = FileResult("x.yaml.j2", "jinja", WITHOUT_POD, WITHOUT_POD.replace("name: x", "name: y"))
+    assert trial.why_wrong(made, Plan())
+    assert not as_map(None)
+    assert migrate_text(Source.of_text("a.yaml", drawn(0, "x")), Plan()) == before
 
 
 @pytest.mark.parametrize("number", range(4))

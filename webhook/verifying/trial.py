@@ -321,10 +321,8 @@ def _through(obj: dict[str, Any], plan: Plan) -> _Made | None:
     made = normal_form(meant.object, plan.settings)
     if made.get("apiVersion") == "apps/v1" and not as_map(made.get("spec")).get("selector"):
         return None  # it must be written manually
-    specs = [
-        as_map(as_map(value_at(made, e)).get("spec")) for e in templates_of(made, plan.settings)
-    ]
-    tolerations = [_without_tolerations(each, plan) for each in specs]
+    specs = [as_map(value_at(made, e)).get("spec") for e in templates_of(made, plan.settings)]
+    tolerations = [_without_tolerations(e, plan) if isinstance(e, dict) else [] for e in specs]
     return _Made([_without_manifests(made)], tolerations)
 
 
