@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -468,18 +467,10 @@ def test_without_a_settings_file_pydantic_is_not_imported(words: list[str], tmp_
 
 
 @pytest.mark.parametrize("command", ["serve", "watch", "review", "inventory"])
-def test_every_flag_has_a_variable_that_help_names(
-    command: str, gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    _, _, options = gpu_webhook(command, "--help").out.partition("\nOptions:\n")
-    flags = [part for part in re.split(r"\n(?=  -)", f"\n{options}") if "--help" not in part]
-
-    assert len(flags) > 3
-    for each in filter(str.strip, flags):
-        name = re.findall(r"(?<!\S)--([a-z-]+)", each)[0]
-        variable = f"GPU_WEBHOOK_{command}_{name.replace('-', '_')}".upper()
-        assert f"[env var: {variable}" in " ".join(each.split())
+def test_every_flag_has_a_variable(command: str, gpu_webhook: Command) -> None:
+    _, _, variables = gpu_webhook(command, "--help").out.partition("\nEnvironment variables: ")
+    assert variables.startswith(f"GPU_WEBHOOK_{command.upper()}_")
+    assert "none for" not in variables
 
 
 def test_show_tells_the_flags_of_serve(

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from webhook.cli.commands import commands
-from webhook.cli.flags import Command, Flag, Origin
+from webhook.cli.flags import Command, Flag, Origin, section
 
 DEFAULT, ENVIRONMENT, FLAG = Origin.DEFAULT, Origin.ENVIRONMENT, Origin.FLAG
 
@@ -157,8 +157,25 @@ def test_help_names_the_variable_and_the_default_of_the_command(
     with pytest.raises(click.exceptions.Exit):
         given(["--help"])
     out = capsys.readouterr().out
-    assert "  100 %.  [env var: GPU_WEBHOOK_SERVE_WORKERS; default: 2]\n" in out
-    assert "SERVE_WRITE" not in out
+    assert "  100 %.  [default: 2]\n" in out
+    assert " ".join(out.partition("\n\nEnvironment")[2].split()) == (
+        "variables: GPU_WEBHOOK_SERVE_SNAPSHOT for --snapshot, and so on; none for --write. "
+        "Commas separate several values."
+    )
+
+
+def test_help_lists_flags_by_section(capsys: pytest.CaptureFixture[str]) -> None:
+    one, other, hidden = Flag("--one"), Flag("--other"), Flag("--hidden", hidden=True)
+    command = Command("x", params=[*section("Files", one), Flag("--here"), other, hidden])
+    section("Files", other)
+    with pytest.raises(click.exceptions.Exit):
+        command.make_context("x", ["--help"], auto_envvar_prefix="X")
+    parts = capsys.readouterr().out.split("\n\n")
+    assert [part.split("\n")[0] for part in parts[1:-1]] == ["Files:", "Options:"]
+    assert [word for word in " ".join(parts).split() if word.startswith("--")] == [
+        *("--one", "--other", "--here", "--help"),
+        "--other,",
+    ]
 
 
 def test_a_required_flag_may_be_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

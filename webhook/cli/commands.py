@@ -9,22 +9,25 @@ from typing import Any
 import click
 
 from webhook import __version__
-from webhook.cli.flags import FILE, Command, Flag, Group, rules
-from webhook.cli.shared_flags import (
+from webhook.cli.file_flags import (
+    CHANGES,
     CHOICES,
+    EXCLUDE,
+    FILES,
+    REPORTS,
+    TARGET_VERSION,
+    VERIFIED,
+)
+from webhook.cli.flags import FILE, Command, Flag, Group, rules, section
+from webhook.cli.shared_flags import (
     CONFIG,
     CONFIGURATION,
     CONTEXT,
-    EXCLUDE,
-    FILES,
     INVENTORY,
     KUBECONFIG,
     NO_VARIABLE,
     OF_INSTALLATION,
     POD_NAMESPACE,
-    REPORTS,
-    TARGET_VERSION,
-    VERIFIED,
     output,
     output_files,
 )
@@ -91,35 +94,38 @@ _command(
         is_flag=True,
         help="Listen on loopback, with development certificates that are created in certs/.",
     ),
-    Flag(
-        "--tls-cert-file",
-        metavar="FILE",
-        default="/etc/gpu-webhook/tls/tls.crt",
-        help="Certificate chain, as PEM. It is read again when it changes.",
-    ),
-    Flag(
-        "--tls-private-key-file",
-        metavar="FILE",
-        default="/etc/gpu-webhook/tls/tls.key",
-        help="Its private key, as PEM.",
-    ),
-    Flag(
-        "--tls-wait",
-        is_flag=True,
-        help="Wait until both files exist: `watch --certificates` writes them.",
-    ),
-    Flag(
-        "--client-ca",
-        metavar="FILE",
-        help="CA, as PEM. Only clients with a certificate of this CA may send reviews. It is read "
-        "again when it changes (default: all clients may).",
-    ),
-    Flag(
-        "--client-name",
-        metavar="NAME",
-        multiple=True,
-        help="Accept only client certificates with this common name, DNS name or URI. May be "
-        "repeated (default: any name).",
+    *section(
+        "Certificates",
+        Flag(
+            "--tls-cert-file",
+            metavar="FILE",
+            default="/etc/gpu-webhook/tls/tls.crt",
+            help="Certificate chain, as PEM. It is read again when it changes.",
+        ),
+        Flag(
+            "--tls-private-key-file",
+            metavar="FILE",
+            default="/etc/gpu-webhook/tls/tls.key",
+            help="Its private key, as PEM.",
+        ),
+        Flag(
+            "--tls-wait",
+            is_flag=True,
+            help="Wait until both files exist: `watch --certificates` writes them.",
+        ),
+        Flag(
+            "--client-ca",
+            metavar="FILE",
+            help="CA, as PEM. Only clients with a certificate of this CA may send reviews. It is "
+            "read again when it changes (default: all clients may).",
+        ),
+        Flag(
+            "--client-name",
+            metavar="NAME",
+            multiple=True,
+            help="Accept only client certificates with this common name, DNS name or URI. May be "
+            "repeated (default: any name).",
+        ),
     ),
     Flag(
         "--metrics-bind",
@@ -144,34 +150,40 @@ _command(
         required=True,
         help="The folder for the snapshot, best in memory. It is created if it is missing.",
     ),
-    Flag(
-        "--kubeconfig",
-        metavar="FILE",
-        help="Kubeconfig of the cluster (default: in-cluster, otherwise as for kubectl).",
+    *section(
+        "Cluster",
+        Flag(
+            "--kubeconfig",
+            metavar="FILE",
+            help="Kubeconfig of the cluster (default: in-cluster, otherwise as for kubectl).",
+        ),
+        CONTEXT,
     ),
-    CONTEXT,
     CONFIG,
-    Flag(
-        "--certificates",
-        metavar="DIR",
-        help="Also keep the webhook's own certificates, and write the server's tls.crt and tls.key "
-        "into this folder, best in memory (default: certificates come from elsewhere).",
+    *section(
+        "Certificates",
+        Flag(
+            "--certificates",
+            metavar="DIR",
+            help="Also keep the webhook's own certificates, and write the server's tls.crt and "
+            "tls.key into this folder, best in memory (default: certificates come from elsewhere).",
+        ),
+        Flag(
+            "--certificate-for",
+            metavar="HOST",
+            multiple=True,
+            help="A DNS name or address in the own certificates. May be repeated (default: "
+            "gpu-webhook.NAMESPACE.svc, with the own namespace).",
+        ),
+        Flag(
+            "--leaf-minutes",
+            metavar="N",
+            type=click.IntRange(1, 43200),
+            default=43200,
+            help="How long an own server certificate is valid. It is renewed after two thirds.",
+        ),
+        CONFIGURATION,
     ),
-    Flag(
-        "--certificate-for",
-        metavar="HOST",
-        multiple=True,
-        help="A DNS name or address in the own certificates. May be repeated (default: "
-        "gpu-webhook.NAMESPACE.svc, with the own namespace).",
-    ),
-    Flag(
-        "--leaf-minutes",
-        metavar="N",
-        type=click.IntRange(1, 43200),
-        default=43200,
-        help="How long an own server certificate is valid. It is renewed after two thirds.",
-    ),
-    CONFIGURATION,
 )
 _command(
     "review",
@@ -215,55 +227,37 @@ _command(
     "Find legacy GPU use in files or in a cluster.",
     *FILES,
     *REPORTS,
-    Flag("--diff", is_flag=True, help="Also show the changes of each file."),
+    *section("Reports", Flag("--diff", is_flag=True, help="Also show the changes of each file.")),
     *CHOICES,
-    Flag("--cluster", is_flag=True, help="Check the live workloads of a cluster instead of files."),
-    Flag(
-        "-A",
-        "--all-namespaces",
-        is_flag=True,
-        help="With --cluster: check all namespaces (default: the namespace of the context).",
+    *section(
+        "Cluster",
+        Flag(
+            "--cluster",
+            is_flag=True,
+            help="Check the live workloads of a cluster instead of files.",
+        ),
+        Flag(
+            "-A",
+            "--all-namespaces",
+            is_flag=True,
+            help="With --cluster: check all namespaces (default: the namespace of the context).",
+        ),
+        Flag("-n", "--namespace", metavar="NAME", help="With --cluster: check this namespace."),
+        Flag(
+            "-l",
+            "--selector",
+            metavar="SELECTOR",
+            help="With --cluster: check only objects with these labels, such as app=x.",
+        ),
+        KUBECONFIG,
+        CONTEXT,
     ),
-    Flag("-n", "--namespace", metavar="NAME", help="With --cluster: check this namespace."),
-    Flag(
-        "-l",
-        "--selector",
-        metavar="SELECTOR",
-        help="With --cluster: check only objects with these labels, such as app=x.",
-    ),
-    KUBECONFIG,
-    CONTEXT,
 )
 _command(
     "migrate",
     "Fix legacy GPU use in files; other bytes stay the same.",
     *FILES,
-    Flag(
-        "-w",
-        "--write",
-        is_flag=True,
-        help="Change the files (default: only print the diff).",
-        **NO_VARIABLE,
-    ),
-    Flag("--check", is_flag=True, help="Only list the files that would change.", **NO_VARIABLE),
-    Flag("--diff", is_flag=True, help="Print the diff also with --write, or for stdin."),
-    Flag(
-        "--verify",
-        is_flag=True,
-        help="Change only files that `verify` proves to be equal; the others are manual.",
-    ),
-    Flag(
-        "--backup",
-        is_flag=True,
-        help="With --write: keep the old text of each changed file beside it, as FILE.orig.",
-    ),
-    Flag(
-        "--force",
-        is_flag=True,
-        help="With --write: also change files with unstaged changes in git, and files with several "
-        "names (hard links).",
-        **NO_VARIABLE,
-    ),
+    *CHANGES,
     *REPORTS,
     *CHOICES,
 )

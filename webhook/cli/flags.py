@@ -51,14 +51,16 @@ class Flag(click.Option):
     """A flag with a variable for its command: `serve --bind` has GPU_WEBHOOK_SERVE_BIND.
 
     `rival` is a flag that cannot be used with this one: on the command line, this flag also
-    overrides the variable of the rival.
+    overrides the variable of the rival. `heading` is its section in the help.
     """
+
+    heading = "Options"
 
     def __init__(self, *names: str, rival: str = "", **options: Any) -> None:
         """Takes the arguments of click.Option."""
         usual = _Switch() if options.get("is_flag") else _TYPES.get(options.get("metavar", ""))
         options.setdefault("type", usual)
-        super().__init__(names, show_envvar=True, **options)
+        super().__init__(names, **options)
         self.rival = rival
 
     def variable(self, ctx: click.Context) -> str:
@@ -86,6 +88,14 @@ class Flag(click.Option):
             return super().value_from_envvar(ctx)
         words = (self.resolve_envvar_value(ctx) or "").split(",")
         return [word.strip() for word in words if word.strip()] or None
+
+
+def section(heading: str, *params: click.Parameter) -> tuple[click.Parameter, ...]:
+    """The parameters; the flags among them have this heading in the help."""
+    for each in params:
+        if isinstance(each, Flag):
+            each.heading = heading
+    return params
 
 
 def rules(_ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
@@ -160,9 +170,36 @@ class _Context(click.Context):
 
 
 class Command(click.Command):
-    """A command with coloured help."""
+    """A command with coloured help: its flags by section, then how their variables are named."""
 
     context_class = _Context
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections in the order of their first flags; `--help` is with the last ones."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)
+            if record:
+                sections.setdefault(getattr(param, "heading", Flag.heading), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write which flags have a variable, and its name for one of them."""
+        flags = [each for each in self.params if isinstance(each, Flag) and not each.hidden]
+        named = [each for each in flags if each.allow_from_autoenv]
+        if named:
+            example = named[-1]
+            without = [max(each.opts, key=len) for each in flags if each not in named]
+            text = (
+                f"Environment variables: {example.variable(ctx)} for {max(example.opts, key=len)}, "
+                f"and so on{'; none for ' * bool(without)}{', '.join(without)}."
+            )
+            if any(each.multiple for each in named):
+                text += " Commas separate several values."
+            formatter.write_paragraph()
+            formatter.write_text(text)
 
 
 class Group(click.Group):
