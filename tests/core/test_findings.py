@@ -97,7 +97,7 @@ def test_the_rules_that_find_words_of_kubernetes_1_3_to_1_10() -> None:
         "unequal-amounts",
         "kind-case",
         "privileged-container",
-        "gone-image",
+        "unavailable-image",
         "unfinished-object",
         "missing-toleration",
         "driver-profile",

@@ -117,4 +117,4 @@ def test_the_search_finds_such_words() -> None:
         f"Whoever mends it is told. He said: gone. <- {word}"
         for word in ("Whoever", "mends", "told", "He", "gone")
     ]
-    assert strangers("The recommended image; untold; gone-image; there; /he/") == []
+    assert strangers("The recommended image; untold; far-gone; there; /he/") == []

@@ -23,9 +23,9 @@ from webhook.kube.api_versions import OTHERS, WORKLOADS
 from webhook.rules import (
     ALL,
     controller_annotation,
-    dead_annotations,
     device_plugin_manifest,
     driver_paths,
+    ignored_annotations,
     node_objects,
 )
 
@@ -92,7 +92,7 @@ def test_whatever_a_pattern_of_the_rules_fits(
 
 NAMED = {
     *(version for version, _ in (*WORKLOADS, *OTHERS)),
-    *dead_annotations._READERS,
+    *ignored_annotations._READERS,
     *controller_annotation._FOR_PODS,
     *node_objects._ANNOTATIONS,
     *legacy_images._OLD_REGISTRIES,

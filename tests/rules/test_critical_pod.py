@@ -33,7 +33,7 @@ def critical(metadata: Any, value: Any = "", **spec: Any) -> Any:
             ),
             id="a class: untouched",
         ),
-        pytest.param(critical({}), id="no namespace: dead-annotations reports it"),
+        pytest.param(critical({}), id="no namespace: ignored-annotations reports it"),
         pytest.param(critical({}, "true"), id="no namespace, and a value: the same"),
         *(
             pytest.param(critical({"namespace": each}, value), id=f"nobody knows {each!r}: {value}")

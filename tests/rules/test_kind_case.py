@@ -22,7 +22,7 @@ def an(version: Any, kind: Any) -> dict[str, Any]:
     "obj",
     [
         pytest.param(an("v1", "Pod"), id="a Pod: untouched"),
-        pytest.param(an("extensions/v1beta1", "Deployment"), id="a dead version: untouched"),
+        pytest.param(an("extensions/v1beta1", "Deployment"), id="a removed version: untouched"),
         pytest.param(an("example.com/v1", "pod"), id="a kind of others: untouched"),
         pytest.param(an("v2", "pod"), id="a version that never was: untouched"),
         pytest.param(an(1, ["pod"]), id="wrong types: untouched"),
@@ -42,7 +42,7 @@ def test_what_is_left_alone(obj: Any) -> None:
             an("extensions/v1beta1", "daemonset"),
             KIND,
             ("extensions/v1beta1", "DaemonSet"),
-            id="a version that is dead besides",
+            id="a version that is removed besides",
         ),
         pytest.param(
             an("Apps/V1", "deployment"), BOTH, ("apps/v1", "Deployment"), id="the version, too"

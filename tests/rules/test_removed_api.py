@@ -33,7 +33,7 @@ def rule_of(*paths: Any) -> Any:
     [
         pytest.param(an(f"{RBAC}/v1", "Role"), id="a version of today: untouched"),
         pytest.param(an("example.com/v1beta1", "Ingress"), id="a kind of others: untouched"),
-        pytest.param(workload(EXTENSIONS, "Deployment"), id="a workload: dead-api-version's"),
+        pytest.param(workload(EXTENSIONS, "Deployment"), id="a workload: removed-workload-api's"),
         pytest.param({"kind": "Ingress"}, id="no version: untouched"),
     ],
 )

@@ -29,8 +29,8 @@ from webhook.formats.ways import View, Ways
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import (
     PATTERNS,
-    dead_annotations,
     driver_paths,
+    ignored_annotations,
     missing_selector,
 )
 from webhook.templates import made_selection, unseen_mounts
@@ -295,7 +295,7 @@ class _Part:
         start, end = made.document.place(at)
         match = next(find(str(at[-1]), PATTERNS, self.plan.settings), None)
         what = match.message if match else f"the annotation {at[-1]} has no effect today"
-        code = match.code if match else dead_annotations.CODE
+        code = match.code if match else ignored_annotations.CODE
         message = f"{what}; a template produces a part of it, so change it manually"
         place = self.source.place(start, end)
         return Located(code, message, Status.MANUAL, place, self.ways.masks.restored(at.dotted))

@@ -17,7 +17,7 @@ from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, cause_of
 from webhook.formats.spans import adds_lines, follows
 from webhook.kube.pod import KINDS, SECTIONS, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
-from webhook.rules import dead_api_version, driver_paths, legacy_resource, missing_selector
+from webhook.rules import driver_paths, legacy_resource, missing_selector, removed_workload_api
 from webhook.templates.actions import Kind
 from webhook.templates.cases import Rest
 from webhook.templates.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, is_of_old
@@ -185,7 +185,7 @@ class Holding:
         """Hold a version that requires a selector where there may be none."""
         labels = self.ways.labels(made.document, self.ways.open(made.document))
         for found in made.findings:
-            if found.code != dead_api_version.CODE or found.action != "repaired":
+            if found.code != removed_workload_api.CODE or found.action != "repaired":
                 continue
             obj = as_map(value_at(made.data, found.origin.parent))
             if obj.get("kind") not in _SELECTING:

@@ -35,8 +35,8 @@ from webhook.rules import (
     MANIFEST,
     PATTERNS,
     codes,
-    dead_api_version,
     legacy_resource,
+    removed_workload_api,
     request_without_limit,
 )
 from webhook.templates import actions
@@ -207,13 +207,13 @@ class _Work:
         old = {"apiVersion": version, "kind": target.get("kind")}
         successor = workload_successor(old, self.plan.target)
         match = next(find(version, PATTERNS, self.plan.settings), None)
-        if successor is not None and self.plan.asks(dead_api_version.CODE):
+        if successor is not None and self.plan.asks(removed_workload_api.CODE):
             group, _, today = successor.api_version.partition("/")
             edits: list[Edit] = [Set(at / "group", group), Set(at / "version", today)]
             if successor.kind != target["kind"]:
                 edits.append(Set(at / "kind", successor.kind))
             message = f"{what} is now {successor.kind} of {successor.api_version}"
-            said = Finding(dead_api_version.CODE, at, f"{message}: write that", tuple(edits))
+            said = Finding(removed_workload_api.CODE, at, f"{message}: write that", tuple(edits))
             self._say(document, said, self._refused(document, edits))
         elif match is not None and self.plan.asks(match.code):
             self._add(document, match.code, at, f"{what}: {match.message}")

@@ -29,8 +29,8 @@ from webhook.rules import (
     PATTERNS,
     affinity_annotation,
     codes,
-    dead_annotations,
     driver_paths,
+    ignored_annotations,
     legacy_resource,
     missing_selector,
     tolerations_annotation,
@@ -125,7 +125,7 @@ def code_of(annotation: str) -> str:
         return affinity_annotation.CODE
     if annotation == TOLERATIONS_ANNOTATION:
         return tolerations_annotation.CODE
-    return dead_annotations.CODE if dead_annotations.becomes_field(annotation) else ""
+    return ignored_annotations.CODE if ignored_annotations.becomes_field(annotation) else ""
 
 
 def pod_of(at: Path) -> Path:
@@ -168,8 +168,8 @@ def does_amounts(result: FileResult) -> bool:
 def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
     """The legacy words in a text that a pod would lose: code, begin and end of each."""
     found = [(m.code, m.start, m.end) for m in find(text, _WORDS, plan.settings)]
-    fields = dead_annotations.IN_MANIFESTS.finditer(text)
-    found += [(dead_annotations.CODE, *m.span()) for m in fields]
+    fields = ignored_annotations.IN_MANIFESTS.finditer(text)
+    found += [(ignored_annotations.CODE, *m.span()) for m in fields]
     comments = Comments(text)
     for code, start, end in found:
         if plan.asks(code) and not comments.hold(start):

@@ -31,7 +31,7 @@ from webhook.formats.mentions import Said, lines_said, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at
-from webhook.rules import dead_api_version, missing_selector
+from webhook.rules import missing_selector, removed_workload_api
 from webhook.yamlpatch import documents, verify
 from webhook.yamlpatch.nodes import Scalar
 from webhook.yamlpatch.splice import RefusedError, apply, splice
@@ -266,7 +266,7 @@ def _work(document: Document, plan: Plan, source: Source, alone: dict[Path, str]
             cause, place = waits
             if code != cause or place != at:
                 return legacy_pods.of_same_pod(cause, line_of(place))
-        if code == dead_api_version.CODE and (labels := unlabelled.get(at)) is not None:
+        if code == removed_workload_api.CODE and (labels := unlabelled.get(at)) is not None:
             line = line_of(labels)
             return f"it needs the labels that {missing_selector.CODE} asks for (line {line})"
         if code in AMOUNTS and (because := lost.get(legacy_pods.pod_of(at))):

@@ -1,9 +1,10 @@
 """The rules, in the order in which they act: on manifests, on pods, then policy, and the guard.
 
 Other rooms use: above_limit, affinity_annotation, changed_default, daemonset_template,
-dead_annotations, dead_api_version, dead_kubelet_flag, driver_paths, driver_profile, leak_guard,
-legacy_name_elsewhere, legacy_resource, missing_selector, missing_toleration, model_label,
-never_fits, placement, quota_names, request_without_limit, tolerations_annotation.
+driver_paths, driver_profile, ignored_annotations, leak_guard, legacy_name_elsewhere,
+legacy_resource, missing_selector, missing_toleration, model_label, never_fits, placement,
+quota_names, removed_kubelet_flag, removed_workload_api, request_without_limit,
+tolerations_annotation.
 """
 
 from __future__ import annotations
@@ -19,15 +20,12 @@ from webhook.rules import (
     controller_annotation,
     critical_pod,
     daemonset_template,
-    dead_annotations,
-    dead_api_version,
-    dead_kubelet_flag,
     device_plugin_manifest,
     driver_paths,
     driver_profile,
     fractional_amount,
     full_now,
-    gone_image,
+    ignored_annotations,
     init_containers_annotation,
     kind_case,
     leak_guard,
@@ -43,8 +41,11 @@ from webhook.rules import (
     queued_template,
     quota_names,
     removed_api,
+    removed_kubelet_flag,
+    removed_workload_api,
     request_without_limit,
     tolerations_annotation,
+    unavailable_image,
     unequal_amounts,
     unfinished_object,
     workload_too_large,
@@ -59,18 +60,18 @@ ALL: tuple[ObjectRule | Rule, ...] = (
     unfinished_object,
     init_containers_annotation,  # before all that look at containers
     controller_annotation,
-    critical_pod,  # before dead-annotations, which reports what is left of it
+    critical_pod,  # before ignored-annotations, which reports what is left of it
     changed_default,  # before the version, which says what the default was
     missing_selector,  # before the version, too: only old ones had autoSelector
-    dead_api_version,
+    removed_workload_api,
     removed_api,
     quota_names,
     node_objects,
     device_plugin_manifest,
-    dead_kubelet_flag,
+    removed_kubelet_flag,
     legacy_name_elsewhere,
     privileged_container,
-    gone_image,
+    unavailable_image,
     # on pods
     queued_template,  # first: it looks at the template as the queue will see it
     unequal_amounts,  # before rounding: it copies an amount as it is written
@@ -80,7 +81,7 @@ ALL: tuple[ObjectRule | Rule, ...] = (
     model_label,  # before the annotation, which is joined to spec.affinity under current names
     affinity_annotation,
     tolerations_annotation,  # before the missing toleration, which may be among them
-    dead_annotations,
+    ignored_annotations,
     driver_paths,  # before the profile, which may mount at the places that it frees
     missing_toleration,
     driver_profile,  # after all that decides on which nodes the pod can run

@@ -7,7 +7,7 @@ replaces it.
 Does: where it had an effect, writes `priorityClassName: system-cluster-critical`, as the API server
 of 1.9-1.15 did, unless a class or a priority is already set. In another namespace, or with another
 value, it never had an effect and is removed. If the manifest does not name its namespace, or a
-template sets it, this rule does nothing, and dead-annotations reports the annotation.
+template sets it, this rule does nothing, and ignored-annotations reports the annotation.
 
 Safety: safe.
 """

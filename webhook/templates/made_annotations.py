@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.text_patterns import find
 from webhook.kube.walk import walk
-from webhook.rules import PATTERNS, dead_annotations
+from webhook.rules import PATTERNS, ignored_annotations
 from webhook.templates import actions
 from webhook.templates.open_places import said_indent
 from webhook.yamlpatch import documents, style
@@ -46,7 +46,7 @@ def made_annotations(document: Document, template: Template) -> Iterator[Path]:
 
 
 def _is_legacy(name: Any) -> bool:
-    return dead_annotations.is_dead(name) or next(find(name, PATTERNS), None) is not None
+    return ignored_annotations.is_ignored(name) or next(find(name, PATTERNS), None) is not None
 
 
 def actions_of(document: Document, template: Template, at: Path) -> list[Action]:

@@ -26,7 +26,7 @@ from webhook.kube import quantity
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import SECTIONS, as_items, as_map
 from webhook.kube.pointer import value_at
-from webhook.rules import dead_kubelet_flag, legacy_name_elsewhere
+from webhook.rules import legacy_name_elsewhere, removed_kubelet_flag
 from webhook.templates import actions
 from webhook.templates.filling import Form
 from webhook.templates.regions import parts
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     Chosen = Mapping[Condition, int]
 
 _START = attrgetter("start")
-_REPORTS = (dead_kubelet_flag.CODE, legacy_name_elsewhere.CODE)
+_REPORTS = (removed_kubelet_flag.CODE, legacy_name_elsewhere.CODE)
 _MOST = 64  # combinations of branches, and fillings that are drawn
 _FEWEST = 8  # of them, in a text that is so large that fewer are tried
 _MOST_TEXT = 8_000_000  # characters of all fillings with one stand-in

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-NAME = "gone-image"
+NAME = "unavailable-image"
 CODE = "GPU134"
 FACTS = Facts(
     Stage.MANIFEST,

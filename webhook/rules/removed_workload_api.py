@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-NAME = "dead-api-version"
+NAME = "removed-workload-api"
 CODE = "GPU120"
 FACTS = Facts(
     Stage.MANIFEST,
@@ -42,13 +42,13 @@ FACTS = Facts(
     ),
     patterns=(
         Pattern(
-            "dead-api-version",
+            "removed-workload-api",
             r"\b(?:extensions/v1beta1|apps/v1beta[12]|apps/v1alpha1)\b",
             "no API server of 1.22 or later knows it",
             "write apps/v1 (a Job: batch/v1, an Ingress or NetworkPolicy: networking.k8s.io/v1)",
         ),
         Pattern(
-            "dead-batch-version",
+            "removed-batch-version",
             r"\bbatch/(?:v2alpha1|v1beta1)\b",
             "no API server of 1.25 or later knows it",
             "write batch/v1",

@@ -8,7 +8,7 @@ from tests.rules.objects import UNSAFE, found
 from tests.rules.pods import FIRST, LEGACY, container, pod
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.rules import gone_image as rule
+from webhook.rules import unavailable_image as rule
 
 
 def using(image: Any) -> Any:

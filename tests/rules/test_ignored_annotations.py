@@ -21,7 +21,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.rules import dead_annotations as rule
+from webhook.rules import ignored_annotations as rule
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit
@@ -327,7 +327,7 @@ def test_init_containers_of_a_manifest_are_those_of_their_own_rule(key: str) -> 
         ),
     ],
 )
-def test_the_table_of_dead_annotations(
+def test_the_table_of_ignored_annotations(
     key: str, value: Any, spec: Any, expected: list[Finding]
 ) -> None:
     assert found(rule, legacy_pod({key: value}, **spec)) == expected
@@ -388,7 +388,7 @@ def test_alpha_and_beta_of_an_exported_pod_are_both_reported() -> None:
     ],
 )
 def test_which_annotations_are_dead(key: str, expected: bool) -> None:  # noqa: FBT001
-    assert rule.is_dead(key) is expected
+    assert rule.is_ignored(key) is expected
 
 
 @pytest.mark.parametrize(

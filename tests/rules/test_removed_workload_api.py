@@ -9,7 +9,7 @@ from tests.rules.objects import EXTENSIONS, ROAD_2, found, said, workload
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.kube.pointer import ROOT, Path
-from webhook.rules import dead_api_version as rule
+from webhook.rules import removed_workload_api as rule
 
 API = ROOT / "apiVersion"
 SPEC = ROOT / "spec"

@@ -8,7 +8,7 @@ from tests.rules.objects import found, said, template, workload
 from tests.rules.pods import container
 from webhook.core.findings import Finding, Severity
 from webhook.kube.pointer import Path
-from webhook.rules import dead_kubelet_flag as rule
+from webhook.rules import removed_kubelet_flag as rule
 
 
 def config_map(text: str) -> Any:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-NAME = "dead-kubelet-flag"
+NAME = "removed-kubelet-flag"
 CODE = "GPU131"
 _IS_SET = r"['\"]?\s{0,8}[=:]\s{0,8}['\"]?(?i:true|false)\b"  # in any language
 

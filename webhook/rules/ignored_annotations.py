@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     _Reader = Callable[[Pod, Context, str, str], "_Reading"]
 
-NAME = "dead-annotations"
+NAME = "ignored-annotations"
 CODE = "GPU108"
 FACTS = Facts(
     Stage.REPAIR,
@@ -95,7 +95,7 @@ _STATUSES = _Reading("delete it", ())
 _UNSAFE_SYSCTLS = _Reading("write securityContext.sysctls if the kubelets allow them", None)
 
 
-def is_dead(key: str) -> bool:
+def is_ignored(key: str) -> bool:
     """Whether this annotation is one of those."""
     return _reader(key) is not None
 
