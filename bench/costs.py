@@ -28,7 +28,7 @@ from rich.table import Table
 
 from tests.costs.court import Court
 from tests.costs.shapes import reviews
-from webhook.core.budget import excess
+from webhook.core.object_size import excess
 from webhook.core.settings import Settings
 from webhook.evaluation.workloads import templates_of
 

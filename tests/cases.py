@@ -22,7 +22,7 @@ from webhook.core.rule import Context, Facts
 from webhook.core.settings import Settings
 from webhook.evaluation.engine import run, run_on_object
 from webhook.evaluation.workloads import around, template_at, templates_of
-from webhook.inventory import static
+from webhook.inventory import inventory_file
 from webhook.kube.pointer import ROOT
 from webhook.rules import GUARD, MANIFEST, POLICY, RULES
 from webhook.settings import file as settings_file
@@ -79,7 +79,7 @@ class Case:
     def context(self, obj: dict[str, Any]) -> Context:
         config, nodes = (self.beside(ending) for ending in GIVEN)
         settings = settings_file.load(str(config)) if config.exists() else Settings()
-        inventory = static.load(str(nodes), settings) if nodes.exists() else None
+        inventory = inventory_file.load(str(nodes), settings) if nodes.exists() else None
         namespace = obj["metadata"].get("namespace", "default")
         modes = modes_for(settings.policy, namespace, {})
         if self.is_on_manifest:

@@ -11,8 +11,8 @@ import pytest
 
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError, SettingsError
-from webhook.files import capped
-from webhook.inventory import static
+from webhook.files import limited_reading
+from webhook.inventory import inventory_file
 from webhook.inventory.publish import Snapshot, Status
 from webhook.settings import file as settings_file
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-MOST = 2 * capped.MIB
+MOST = 2 * limited_reading.MIB
 
 
 def endless(path: Path) -> None:
@@ -49,7 +49,7 @@ def settings(path: Path) -> str:
 
 def nodes(path: Path) -> str:
     with pytest.raises(InputError) as raised:
-        static.load(str(path))
+        inventory_file.load(str(path))
     return str(raised.value)
 
 
@@ -93,10 +93,10 @@ def test_what_is_no_file_to_read(
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * MOST)
-    assert capped.read(tmp_path / "file", MOST) == b"x" * MOST
+    assert limited_reading.read(tmp_path / "file", MOST) == b"x" * MOST
     (tmp_path / "file").write_bytes(b"x" * (MOST + 1))
     with pytest.raises(OSError, match="it is larger than 2 MiB"):
-        capped.read(tmp_path / "file", MOST)
+        limited_reading.read(tmp_path / "file", MOST)
 
 
 def test_whoever_waits_may_give_a_pipe(tmp_path: Path) -> None:
@@ -121,4 +121,4 @@ def test_whoever_waits_may_give_a_pipe(tmp_path: Path) -> None:
 )
 def test_nobody_may_give_anything_else(path: str, why: str) -> None:
     with pytest.raises(OSError, match=f"(?i){why}"):
-        capped.read(path, MOST, pipes=True)
+        limited_reading.read(path, MOST, pipes=True)

@@ -12,8 +12,8 @@ from tests.admission.test_policy import SETTINGS, STRICT, USUAL, Court, asking, 
 from tests.admission.test_told import Desk, legacy
 from tests.hostile.wire import review
 from webhook.admission.review import HEAD_BYTES, dump, glance, parse
-from webhook.core.budget import MOST_ENTRIES, MOST_TEMPLATES
-from webhook.evaluation import record
+from webhook.core.object_size import MOST_ENTRIES, MOST_TEMPLATES
+from webhook.evaluation import repair_record
 
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
 LATE = "too many large objects came at the same time; send it again"
@@ -194,7 +194,7 @@ def test_nor_a_workload(levels: int) -> None:
 @pytest.mark.parametrize("levels", [500, 980, 1015])
 def test_nor_fails_the_update_of_a_workload_on_it(levels: int) -> None:
     obj, request = deployment(legacy())
-    obj["metadata"]["annotations"] = {record.ANNOTATION: "{}"}
+    obj["metadata"]["annotations"] = {repair_record.ANNOTATION: "{}"}
     old = copy.deepcopy(obj)
     more = request | {"operation": "UPDATE", "oldObject": old}
     sent = parse(nested(levels, obj, old, namespace=USUAL, **more))

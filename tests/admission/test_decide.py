@@ -15,7 +15,7 @@ from webhook.admission.endpoint import Endpoint
 from webhook.admission.review import dump, parse
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.repaired import REPAIRED
+from webhook.core.repaired_annotation import REPAIRED
 from webhook.core.rule import Facts, Stage
 from webhook.core.settings import Settings
 from webhook.kube.pointer import ROOT

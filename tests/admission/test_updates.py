@@ -16,9 +16,9 @@ from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.modes import Mode
-from webhook.core.repaired import REPAIRED
+from webhook.core.repaired_annotation import REPAIRED
 from webhook.core.settings import Policy, Settings, Taint, Workloads
-from webhook.evaluation import record
+from webhook.evaluation import repair_record
 from webhook.kube.walk import walk
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
@@ -146,7 +146,7 @@ def applied(
 
 def test_a_workload_notes_what_was_changed_and_follows_its_author() -> None:
     first = applied(deployment("1"))
-    assert record.ANNOTATION in first["metadata"]["annotations"]
+    assert repair_record.ANNOTATION in first["metadata"]["annotations"]
     assert not first["spec"]["template"]["metadata"]
     now = copy.deepcopy(first)
     limits = now["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
@@ -171,13 +171,13 @@ def test_a_job_keeps_its_record_where_the_annotations_are_removed() -> None:
     """As the first server-side apply removes the map of annotations that `kubectl apply` made."""
     job = deployment("1") | {"kind": "Job", "apiVersion": "batch/v1"}
     stored = applied(job)
-    assert record.ANNOTATION in stored["metadata"]["annotations"]
+    assert repair_record.ANNOTATION in stored["metadata"]["annotations"]
     again = applied(copy.deepcopy(job), stored)
     assert again["metadata"]["annotations"] == stored["metadata"]["annotations"]
     assert again["spec"] == stored["spec"]
     by_hand = copy.deepcopy(stored)
-    del by_hand["metadata"]["annotations"][record.ANNOTATION]
-    assert record.ANNOTATION not in applied(by_hand, stored)["metadata"]["annotations"]
+    del by_hand["metadata"]["annotations"][repair_record.ANNOTATION]
+    assert repair_record.ANNOTATION not in applied(by_hand, stored)["metadata"]["annotations"]
 
 
 def fixed(kind: str) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def test_a_fixed_template_stays_where_only_metadata_change(kind: str) -> None:
 
 def test_a_note_without_room_goes() -> None:
     full = deployment("1")
-    full["metadata"]["annotations"] = {"a": "b" * 262_000, record.ANNOTATION: "x"}
+    full["metadata"]["annotations"] = {"a": "b" * 262_000, repair_record.ANNOTATION: "x"}
     assert applied(full)["metadata"]["annotations"].keys() == {"a", REPAIRED}
 
 

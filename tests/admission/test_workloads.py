@@ -17,7 +17,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import CustomKind, Settings, Workloads
-from webhook.evaluation import record
+from webhook.evaluation import repair_record
 from webhook.kube.pointer import Path
 from webhook.kube.walk import walk
 from webhook.rules import (
@@ -58,7 +58,7 @@ def deployment(replicas: int = 1, **metadata: Any) -> dict[str, Any]:
 
 def recorded(name: str) -> dict[str, Any]:
     """Give a workload with the record of a repair, and GPUs under this name."""
-    made = deployment(annotations={record.ANNOTATION: "{}"})
+    made = deployment(annotations={repair_record.ANNOTATION: "{}"})
     made["spec"]["template"] = template(name=name)
     return made
 
@@ -121,7 +121,7 @@ def test_who_only_tells_of_templates_reads_the_record_of_a_repair_if_there_are_a
     model, product = "alpha.kubernetes.io/nvidia-gpu-name", "nvidia.com/gpu.product"
     at = "/spec/nodeSelector/"
     noted = {at + product.replace("/", "~1"): [None, "Tesla-T4"], at + model: ["Tesla T4", None]}
-    obj = deployment(annotations={record.ANNOTATION: json.dumps({"/spec/template": noted})})
+    obj = deployment(annotations={repair_record.ANNOTATION: json.dumps({"/spec/template": noted})})
     obj["spec"]["template"] = template(nodeSelector={model: "Tesla K80", product: "Tesla-T4"})
     workload = workload_of(request(obj), settings)
     assert workload is not None
@@ -366,7 +366,7 @@ def test_a_template_that_grows_loses_first_its_record_and_then_its_repair() -> N
         obj["spec"]["template"]["metadata"]["annotations"] = {TOLERATIONS: json.dumps(more)}
         made = admitted(obj, Settings(workloads=Workloads(repair=True))).object
         [container] = made["spec"]["template"]["spec"]["containers"]
-        return GPU in container["resources"]["limits"], record.is_on(made)
+        return GPU in container["resources"]["limits"], repair_record.is_on(made)
 
     found = [made_of(number) for number in range(100, 1700, 50)]
     assert found == sorted(found, reverse=True)
@@ -482,7 +482,7 @@ def test_it_is_repaired_where_it_has_every_field_of_the_repair(
 ) -> None:
     result, _ = sent(fleet(pod))
     assert result["spec"]["template"] == expected
-    assert record.is_on(result)
+    assert repair_record.is_on(result)
 
 
 WRITTEN_BEFORE: dict[str, Any] = {
@@ -494,7 +494,7 @@ WRITTEN_BEFORE: dict[str, Any] = {
 
 
 def test_what_a_schema_lost_of_an_earlier_repair_comes_back_with_the_manifest() -> None:
-    noted = {record.ANNOTATION: json.dumps({"/spec/template": WRITTEN_BEFORE})}
+    noted = {repair_record.ANNOTATION: json.dumps({"/spec/template": WRITTEN_BEFORE})}
     stored = fleet(template(name=GPU), annotations=noted)
     update = fleet(template(nodeSelector={MODEL: "Tesla-P100"}), annotations=noted)
     update["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = 1
@@ -574,7 +574,7 @@ def test_a_list_with_very_many_items_is_repaired_anew() -> None:
 
 
 def _record(obj: dict[str, Any]) -> Any:
-    return json.loads(obj["metadata"].get("annotations", {}).get(record.ANNOTATION, "null"))
+    return json.loads(obj["metadata"].get("annotations", {}).get(repair_record.ANNOTATION, "null"))
 
 
 def test_a_repaired_template_that_only_moves_keeps_its_record() -> None:

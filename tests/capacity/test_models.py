@@ -664,6 +664,6 @@ def test_a_name_that_says_more_than_nodes(
     excluded = match(legacy, settings, there, parts=True).values
     assert set(wanted) <= set(excluded)
     assert unwanted is None or excluded == unwanted
-    # A stored pod is judged by a cluster that has what it names: see evaluation/stored.py.
+    # A stored pod is judged by a cluster that has what it names: see evaluation/stored_pod.py.
     again = Inventory(tuple(NodeClass({settings.key: v}, gpus={"g": 1}) for v in wanted))
     assert match(legacy, settings, again).values == wanted

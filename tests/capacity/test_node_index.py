@@ -10,18 +10,18 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from webhook.capacity import nodesets
+from webhook.capacity import node_sets
 from webhook.capacity.node_index import NodeIndex
 from webhook.capacity.node_numbers import Total
+from webhook.capacity.node_sets import as_int64
 from webhook.capacity.nodes import Inventory, Node, NodeClass, group
-from webhook.capacity.nodesets import as_int64
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.capacity.nodesets import Table
+    from webhook.capacity.node_sets import Table
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 HOST, PRODUCT = "kubernetes.io/hostname", "nvidia.com/gpu.product"
@@ -119,7 +119,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
 
 def where(fits: Iterable[bool]) -> int:
     """The numbers of those that fit, as the index writes sets."""
-    return nodesets.of(number for number, fit in enumerate(fits) if fit)
+    return node_sets.of(number for number, fit in enumerate(fits) if fit)
 
 
 def agrees(index: NodeIndex, units: list[Unit]) -> None:
@@ -339,8 +339,8 @@ def test_what_a_group_that_may_grow_is_known_for_is_not_open() -> None:
     hint = NodeClass({}, (), {GPU: 0}, open_labels=True, open_gpus=True, hint="group g")
     joins = NodeClass({}, (), {GPU: 0}, ("n",), open_labels=True, open_gpus=True)
     index = NodeIndex.of((joins, hint))
-    assert nodesets.of([0]) == index.at_least(GPU, 1), "what joins may yet show any amount"
-    assert nodesets.of([0, 1]) == index.at_least(MIG, 1)
+    assert node_sets.of([0]) == index.at_least(GPU, 1), "what joins may yet show any amount"
+    assert node_sets.of([0, 1]) == index.at_least(MIG, 1)
 
 
 def test_what_may_be_added_beyond_the_nodes_that_are_counted() -> None:
@@ -355,7 +355,7 @@ def test_what_may_be_added_beyond_the_nodes_that_are_counted() -> None:
         NodeClass({}, (), {GPU: 8}, ("joins-with-gpus",), open_gpus=True),
     )
     index = NodeIndex.of(classes)
-    added = {amount: sorted(nodesets.numbers(index.may_add(GPU, amount))) for amount in (1, 4, 8)}
+    added = {amount: sorted(node_sets.numbers(index.may_add(GPU, amount))) for amount in (1, 4, 8)}
     assert added == {1: [2, 3, 4, 5, 6], 4: [2, 3, 5, 6], 8: [3, 5, 6]}
-    assert sorted(nodesets.numbers(index.may_add(MIG, 1))) == [3, 4, 5, 6, 7]
+    assert sorted(node_sets.numbers(index.may_add(MIG, 1))) == [3, 4, 5, 6, 7]
     assert (index.totals[GPU].nodes, index.totals[GPU].total) == (5, 40)

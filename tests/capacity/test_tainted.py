@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.capacity import nodesets
+from webhook.capacity import node_sets
 from webhook.capacity.node_index import by_key_and_effect
 from webhook.core.settings import Taint
 
 ML, WEB = Taint("team", "ml"), Taint("team", "web")
 ML_OUT = Taint("team", "ml", "NoExecute")
 SETS = (
-    ((), nodesets.encode([0])),
-    ((ML,), nodesets.encode([1, 2])),
-    ((WEB,), nodesets.encode([3])),
-    ((ML, ML_OUT), nodesets.encode([4])),
+    ((), node_sets.encode([0])),
+    ((ML,), node_sets.encode([1, 2])),
+    ((WEB,), node_sets.encode([3])),
+    ((ML, ML_OUT), node_sets.encode([4])),
 )
 
 
@@ -30,22 +30,22 @@ SETS = (
 def test_nodes_by_key_effect_and_value(effect: str, value: str, expected: set[int]) -> None:
     tainted = by_key_and_effect(SETS)["team", effect, 0]
 
-    assert tainted.having(value) == nodesets.of(expected)
-    assert tainted.having(value) == nodesets.of(expected), "the second time, too"
+    assert tainted.having(value) == node_sets.of(expected)
+    assert tainted.having(value) == node_sets.of(expected), "the second time, too"
 
 
 def test_nodes_by_key_and_effect() -> None:
     tables = by_key_and_effect(SETS)
 
     assert {key: table.present for key, table in tables.items()} == {
-        ("team", "NoSchedule", 0): nodesets.of({1, 2, 3, 4}),
-        ("team", "NoExecute", 0): nodesets.of({4}),
+        ("team", "NoSchedule", 0): node_sets.of({1, 2, 3, 4}),
+        ("team", "NoExecute", 0): node_sets.of({4}),
     }
     assert list(tables["team", "NoSchedule", 0]) == ["ml", "web"]
 
 
 def test_a_node_is_in_a_table_once() -> None:
-    tables = by_key_and_effect([((ML, WEB, ML), nodesets.encode([7]))])
+    tables = by_key_and_effect([((ML, WEB, ML), node_sets.encode([7]))])
 
     assert {number: list(table) for (_, _, number), table in tables.items()} == {
         0: ["ml"],

@@ -13,7 +13,7 @@ from tests.cluster.certificates import Authority
 from tests.hostile.wire import CLOSED, get, gpu_pod, post, review, serving, with_room
 from tests.log_lines import whole_lines
 from webhook.certs.clients import Clients
-from webhook.certs.failures import NAME, NO_CERTIFICATE
+from webhook.certs.failed_handshakes import NAME, NO_CERTIFICATE
 
 if TYPE_CHECKING:
     import ssl

@@ -24,7 +24,7 @@ from webhook.certs import development, faults
 from webhook.certs.clients import Clients
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError
-from webhook.files import capped
+from webhook.files import limited_reading
 from webhook.kube.times import DAY
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def test_a_file_that_may_not_be_read_is_taken_as_soon_as_it_may(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as denied:
-        denied.setattr(capped, "read", deny)
+        denied.setattr(limited_reading, "read", deny)
         for _ in range(3):
             it.refresh()
         with pytest.raises(InputError, match="may not read it"):
@@ -413,7 +413,7 @@ def test_a_pair_that_is_replaced_while_it_is_read_is_read_again(
     it = serving(live, reports)
     new, third = pair(tmp_path / "second"), pair(tmp_path / "third")
     put(new, live)
-    read = capped.read
+    read = limited_reading.read
 
     def slow(path: Path, most: int) -> bytes:
         text = read(path, most)
@@ -421,7 +421,7 @@ def test_a_pair_that_is_replaced_while_it_is_read_is_read_again(
             put(third, live)
         return text
 
-    monkeypatch.setattr(capped, "read", slow)
+    monkeypatch.setattr(limited_reading, "read", slow)
     it.refresh()
     assert handshake(it.context, third.ca)
     assert [level for level, _ in reports] == ["info"]
@@ -535,7 +535,7 @@ def test_a_pair_is_taken_once_there_is_a_file_descriptor(
     assert [level for level, _ in reports] == ["error", "info"]
 
 
-@pytest.mark.parametrize("place", ["webhook.files.capped.read", "os.memfd_create"])
+@pytest.mark.parametrize("place", ["webhook.files.limited_reading.read", "os.memfd_create"])
 def test_client_cas_are_taken_once_there_is_a_file_descriptor(
     place: str, tmp_path: Path, live: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.issuing.fake_api import NAMESPACE, SECRETS, FakeApi, path_of
 from tests.issuing.replicas import DAY, HOST, Replica, Time
 from webhook.certs.authority import new_authority
-from webhook.certs.kept import Kept
+from webhook.certs.own_certificates import Kept
 from webhook.cli import certs
 from webhook.cli.main import main
 from webhook.cluster.client import Refused

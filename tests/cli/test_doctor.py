@@ -11,7 +11,7 @@ import pytest
 
 from tests.doctor.installation import CA, HEALTHY, NOW, secret, tried, without
 from webhook import __version__
-from webhook.certs.kept import Kept
+from webhook.certs.own_certificates import Kept
 from webhook.cluster.client import Client, Fault, Refused
 from webhook.doctor import facts
 

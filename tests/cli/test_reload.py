@@ -18,7 +18,7 @@ from webhook.capacity.nodes import Node
 from webhook.cli.reload import SILENT_SECONDS, Live, Sources, Speaker
 from webhook.core.modes import Mode
 from webhook.core.settings import Settings
-from webhook.files import capped
+from webhook.files import limited_reading
 from webhook.inventory.log_limits import LINE_SECONDS, LimitedLog
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot, basis
 from webhook.inventory.store import Store
@@ -263,7 +263,7 @@ def test_settings_that_cannot_be_read_for_a_while_are_tried_again(
     bench.settings.write_text("scope: all-legacy\n")
     with monkeypatch.context() as without_files:
         fault = OSError(errno.EMFILE, "Too many open files")
-        without_files.setattr(capped, "read", _raiser(fault))
+        without_files.setattr(limited_reading, "read", _raiser(fault))
         assert [live.refresh() for _ in range(3)] == [False, False, False]
     assert "Too many open files" in live.notes()[0]
     assert live.refresh()

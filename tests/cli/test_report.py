@@ -16,8 +16,8 @@ from tests.cli.test_scan_cluster import Cluster, owner
 from tests.doctor.installation import HEALTHY, having, namespace
 from webhook.cluster.client import Fault
 from webhook.core.settings import Settings
-from webhook.doctor import counted, facts
-from webhook.doctor.counted import Counted
+from webhook.doctor import facts, legacy_counts
+from webhook.doctor.legacy_counts import Counted
 from webhook.inventory.events import event_of
 from webhook.settings.file import parse
 
@@ -40,7 +40,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """Where nothing legacy came for 45 days, and all of that is known."""
     known = Counted(NOW - 45 * DAY, "a started")
     monkeypatch.setattr(facts, "read", lambda *_: HEALTHY)
-    monkeypatch.setattr(counted, "read", lambda *_: known)
+    monkeypatch.setattr(legacy_counts, "read", lambda *_: known)
     with Cluster() as running:
         running.say_json(EVENTS, {"items": []})
         yield running
@@ -923,7 +923,7 @@ def came(monkeypatch: pytest.MonkeyPatch, since: float, **repairs: float) -> Non
     last = {key: when for key, when in times.items() if not key.startswith("GPU")}
     codes = {key: when for key, when in times.items() if key.startswith("GPU")}
     known = Counted(NOW - since * DAY, "a started", last, repairs=codes)
-    monkeypatch.setattr(counted, "read", lambda *_: known)
+    monkeypatch.setattr(legacy_counts, "read", lambda *_: known)
 
 
 def test_events_name_the_owners_of_pods_that_were_deleted(
@@ -1011,7 +1011,7 @@ def test_what_the_metrics_do_not_name_is_noted(
     cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Counted(NOW - 45 * DAY, "a started", {"other": NOW - DAY}, gaps=["x"])
-    monkeypatch.setattr(counted, "read", lambda *_: known)
+    monkeypatch.setattr(legacy_counts, "read", lambda *_: known)
     code, found = report()
     assert (code, found["verdict"], found["gaps"]) == (LEFT, "left", ["x"])
     assert found["notes"][-1].startswith("which namespaces are `other`")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from webhook.core.errors import SettingsError
 from webhook.core.modes import Mode
-from webhook.core.selection import Selection
+from webhook.core.namespace_selection import Selection
 from webhook.core.settings import (
     Affinity,
     Allowance,
@@ -32,7 +32,7 @@ from webhook.core.settings import (
     Workloads,
 )
 from webhook.evaluation.match_conditions import missed_names
-from webhook.files.capped import identity
+from webhook.files.limited_reading import identity
 from webhook.rules import ALL
 from webhook.settings import file as settings_file
 from webhook.settings import nodes as nodes_of_yaml

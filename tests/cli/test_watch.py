@@ -17,7 +17,7 @@ from tests.log_lines import entries
 from webhook.cli.main import main
 from webhook.cli.watch import audit_of
 from webhook.core.modes import Mode
-from webhook.core.selection import Selection
+from webhook.core.namespace_selection import Selection
 from webhook.core.settings import Override, Policy, Settings
 from webhook.inventory.publish import Snapshot
 from webhook.kube.pod import Pod

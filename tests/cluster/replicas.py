@@ -23,7 +23,7 @@ from tests.cluster.scheduling import remove
 from tests.cluster.webhook import BASE, KINDS, REPAIR, ROOT, kustomized, shipped
 from tests.issuing.replicas import Lines
 from tests.log_lines import entries
-from webhook.certs.steps import Plan
+from webhook.certs.renewal import Plan
 from webhook.cluster.client import Client, configuration
 from webhook.issuing import folder
 from webhook.issuing.keeper import Clocks, Keeper

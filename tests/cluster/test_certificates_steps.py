@@ -11,7 +11,7 @@ import yaml
 from tests.cluster.replicas import NAMESPACE, keeper_of
 from tests.cluster.webhook import BASE, KINDS, kustomized
 from tests.issuing.replicas import Time
-from webhook.certs.steps import distrusting
+from webhook.certs.renewal import distrusting
 from webhook.issuing import folder
 from webhook.issuing.lease import SECONDS
 

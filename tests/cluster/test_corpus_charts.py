@@ -21,7 +21,7 @@ from webhook.files.results import Plan, Status
 from webhook.files.source import TEMPLATES, Source
 from webhook.formats.migrate import migrate_text
 from webhook.verifying import trial
-from webhook.verifying.through import through
+from webhook.verifying.admitted import through
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from tests.cluster.watcher import WatcherProcess
 from tests.cluster.webhook import WebhookServer, registered
 from tests.telemetry.scraping import scrape, value
 from webhook.core.settings import Settings
-from webhook.inventory.project import NamespaceFacts
+from webhook.inventory.object_facts import NamespaceFacts
 from webhook.inventory.publish import Publisher
 from webhook.inventory.store import Store
 

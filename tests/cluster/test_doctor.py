@@ -20,8 +20,8 @@ from tests.cluster.conftest import with_nodes
 from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of
 from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
 from webhook.certs.authority import new_authority
-from webhook.certs.kept import Kept
-from webhook.certs.steps import Plan
+from webhook.certs.own_certificates import Kept
+from webhook.certs.renewal import Plan
 from webhook.cli.main import main
 from webhook.issuing.keeper import Clocks
 

@@ -22,8 +22,8 @@ from webhook.formats.migrate import migrate_text
 from webhook.kube.pod import as_items
 from webhook.kube.pointer import value_at
 from webhook.verifying import trial
+from webhook.verifying.admitted import through
 from webhook.verifying.normal_form import normal_form
-from webhook.verifying.through import through
 
 if TYPE_CHECKING:
     from pathlib import Path

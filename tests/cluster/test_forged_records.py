@@ -14,7 +14,7 @@ import pytest
 from tests.cluster.pods import NVIDIA, alpha, container, pod
 from tests.cluster.policies import inside, mutating
 from tests.cluster.workloads import made_by
-from webhook.evaluation.record import ANNOTATION
+from webhook.evaluation.repair_record import ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

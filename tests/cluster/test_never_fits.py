@@ -30,7 +30,7 @@ from tests.cluster.scheduling import node_of, refusal
 from webhook.core.findings import Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Capacity, Settings
-from webhook.inventory import project
+from webhook.inventory import object_facts
 from webhook.inventory.cluster_autoscaler import Group
 from webhook.inventory.publish import Publisher, Snapshot, declared
 from webhook.inventory.store import Store
@@ -214,7 +214,7 @@ def _inventory(drawn: list[Drawn], settings: Settings = _DEFAULTS) -> Inventory:
         store.nodes.begin()
         for each in drawn:
             for raw in each.seen[min(moment, len(each.seen) - 1)]:
-                store.nodes.put(raw["metadata"]["name"], project.node(raw, settings), NOW)
+                store.nodes.put(raw["metadata"]["name"], object_facts.node(raw, settings), NOW)
         store.nodes.end(NOW)
         for each in drawn:
             if each.grows:

@@ -10,8 +10,8 @@ from tests.cluster import helm, install_yaml
 from tests.cluster.own_chart import CHART, NAMESPACE, kustomized, objects, rendered
 from tests.cluster.webhook import KINDS
 from tests.doctor.installation import tried
+from webhook.doctor.edited_entries import shipped
 from webhook.doctor.facts import Facts
-from webhook.doctor.shipped import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,7 +25,7 @@ from tests.cluster.pods import (
 )
 from tests.cluster.scheduling import node_of
 from tests.cluster.webhook import Endpoint
-from webhook.core.repaired import REPAIRED
+from webhook.core.repaired_annotation import REPAIRED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

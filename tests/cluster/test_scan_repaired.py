@@ -12,7 +12,7 @@ from tests.cluster.test_apply_twice import EVERYTHING
 from tests.cluster.test_scan_cluster import KINDS, apply, found, scan
 from tests.cluster.test_scan_modern import ARGO, WAYS, make, of_every_kind, ways
 from tests.cluster.workloads import made_by
-from webhook.evaluation.record import ANNOTATION
+from webhook.evaluation.repair_record import ANNOTATION
 
 if TYPE_CHECKING:
     from tests.cluster.client import Json

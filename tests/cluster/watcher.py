@@ -17,7 +17,7 @@ from tests.cluster.webhook import ROOT
 from tests.log_lines import entries
 from webhook.core.settings import Capacity, Settings
 from webhook.inventory.kinds import kinds
-from webhook.inventory.project import key_of
+from webhook.inventory.object_facts import key_of
 from webhook.inventory.publish import Publisher, Snapshot, parse
 from webhook.inventory.store import Store
 

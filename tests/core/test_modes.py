@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.core.modes import Mode, Modes, is_opted_out, modes_for
-from webhook.core.selection import Selection
+from webhook.core.namespace_selection import Selection
 from webhook.core.settings import Override, Policy
 from webhook.rules import ALL
 

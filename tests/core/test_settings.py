@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webhook.core.built_in import AUTOSCALER_TAINTS, MANAGEMENT_NAMESPACES
-from webhook.core.selection import Selection
+from webhook.core.namespace_selection import Selection
 from webhook.core.settings import (
     MODEL_PROFILES,
     Allowance,

@@ -46,7 +46,7 @@ class Scales:
         # Small reviews are not held against the budget: that is a step, and no growth.
         self._copy.module("webhook.admission.decide").is_heavy = bool
         # Nor are as many templates as the budget allows enough to see how the work grows.
-        self._copy.module("webhook.core.budget").MOST_TEMPLATES = SIZES[-1] + 1
+        self._copy.module("webhook.core.object_size").MOST_TEMPLATES = SIZES[-1] + 1
         # The index of the shipped models is one for each profile, as long as the process lives.
         table = self._copy.module("webhook.capacity.models")._table
         self._copy.keep(table)

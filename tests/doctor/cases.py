@@ -37,8 +37,8 @@ from tests.doctor.installation import (
     with_trial,
     without,
 )
-from webhook.certs.kept import Kept
-from webhook.certs.steps import Plan
+from webhook.certs.own_certificates import Kept
+from webhook.certs.renewal import Plan
 from webhook.doctor.rights import Right
 from webhook.evaluation.match_conditions import entries as made
 

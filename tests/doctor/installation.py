@@ -14,8 +14,8 @@ import yaml
 
 from tests.certs.chained import KINDS, chain
 from webhook import __version__
-from webhook.certs.kept import Kept
-from webhook.certs.steps import Plan
+from webhook.certs.own_certificates import Kept
+from webhook.certs.renewal import Plan
 from webhook.doctor.facts import Facts, Trial, legacy_pod
 from webhook.settings.file import parse
 

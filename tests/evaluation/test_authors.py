@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core.budget import MOST_CONTAINERS
+from webhook.core.object_size import MOST_CONTAINERS
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.pod_fields import PodFields
 from webhook.kube.managed_fields import LAST_APPLIED

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.evaluation.test_again import (
+from tests.evaluation.test_migrated_fields import TODAY, Migrant
+from tests.evaluation.test_template_updates import (
     APPLIED,
     AT,
     K80,
@@ -28,7 +29,6 @@ from tests.evaluation.test_again import (
     three_way,
     with_mounts,
 )
-from tests.evaluation.test_migrated import TODAY, Migrant
 from webhook.core.settings import Placement
 from webhook.evaluation.authors import Authors
 

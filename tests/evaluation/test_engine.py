@@ -11,11 +11,11 @@ import pytest
 
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.errors import EditError
-from webhook.core.exceptions import ALLOW
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.modes import Mode, Modes
+from webhook.core.namespace_selection import Selection
+from webhook.core.policy_exceptions import ALLOW
 from webhook.core.rule import Context, Facts, Stage
-from webhook.core.selection import Selection
 from webhook.core.settings import Allowance, Policy, Settings
 from webhook.evaluation.engine import run
 from webhook.kube.pointer import ROOT, Path

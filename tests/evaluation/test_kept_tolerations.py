@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.test_again import (
+from tests.evaluation.test_migrated_fields import OF_GPUS, OWN, TAINTED, TODAY, Migrant
+from tests.evaluation.test_template_updates import (
     APPLIED,
     GPU,
     LEGACY,
@@ -26,11 +27,10 @@ from tests.evaluation.test_again import (
     set_to,
     with_mounts,
 )
-from tests.evaluation.test_migrated import OF_GPUS, OWN, TAINTED, TODAY, Migrant
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Placement
-from webhook.evaluation import record
+from webhook.evaluation import repair_record
 
 Raw = dict[str, Any]
 
@@ -181,8 +181,8 @@ def test_a_record_brings_back_none_that_is_not_stored(tool: Any) -> None:
 def test_one_without_a_word_is_noted_where_lists_are_replaced(*, is_custom: bool) -> None:
     """Elsewhere a merge keeps it, and managedFields show who wrote it."""
     obj = deployment(pod()) | ({"apiVersion": "example.com/v1"} if is_custom else {})
-    noted: record.Record = {"/spec/template": {("spec", "tolerations"): (None, [OF_GPUS])}}
-    assert bool(record.written(noted, obj)) is is_custom
+    noted: repair_record.Record = {"/spec/template": {("spec", "tolerations"): (None, [OF_GPUS])}}
+    assert bool(repair_record.written(noted, obj)) is is_custom
 
 
 # What else is added without a word

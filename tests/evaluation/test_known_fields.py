@@ -8,7 +8,7 @@ import pytest
 
 from webhook.core.draft import Draft
 from webhook.core.rule import Context
-from webhook.evaluation import again
+from webhook.evaluation import template_updates
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking
 from webhook.evaluation.known_fields import are_known, known_fields
@@ -99,7 +99,7 @@ def test_a_repair_that_is_taken_back_leaves_what_the_author_wrote(
     obj = fleet(template)
     update = Update(AT, None, noted, Authors({}), Authors({}), may_change=True)
     draft, cx = Draft(obj), Context()
-    _, changed = again.template(draft, update, Asking(RULES), cx)
-    record = again.taken_back(draft, update, changed or {}, cx.settings)
+    _, changed = template_updates.template(draft, update, Asking(RULES), cx)
+    record = template_updates.taken_back(draft, update, changed or {}, cx.settings)
     assert draft.object == fleet(result)
     assert record == ({} if noted else None)

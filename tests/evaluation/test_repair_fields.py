@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from webhook.core.draft import Draft
 from webhook.core.rule import Context
 from webhook.core.settings import Drivers, Models, Settings
-from webhook.evaluation import again, record
+from webhook.evaluation import repair_record, template_updates
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking
 from webhook.evaluation.pod_fields import PodFields
@@ -415,11 +415,11 @@ def answered(sent: Raw, stored: Raw | None, forged: Any) -> Raw:
     """Give the spec that comes of this update, or of this Deployment if nothing is stored."""
     obj, old = ({"metadata": {}, "spec": {"template": each}} for each in (sent, stored))
     obj = copy.deepcopy(obj)
-    metadata = {"annotations": {record.ANNOTATION: json.dumps({"/spec/template": forged})}}
-    noted = record.read(metadata)["/spec/template"]
+    metadata = {"annotations": {repair_record.ANNOTATION: json.dumps({"/spec/template": forged})}}
+    noted = repair_record.read(metadata)["/spec/template"]
     was = None if stored is None else old
     update = Update(AT, was, noted, Authors(obj), Authors(old), may_change=True)
-    again.template(Draft(obj), update, Asking(RULES), Context(SETTINGS))
+    template_updates.template(Draft(obj), update, Asking(RULES), Context(SETTINGS))
     return as_map(as_map(value_at(obj, AT)).get("spec"))
 
 

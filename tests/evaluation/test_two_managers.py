@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.evaluation.test_again import (
+from tests.evaluation.test_migrated_fields import IN_TERMS, OF_GPUS
+from tests.evaluation.test_template_updates import (
     DRIVER,
     GPU,
     HOSTNAME,
@@ -28,7 +29,6 @@ from tests.evaluation.test_again import (
     wishes,
     without,
 )
-from tests.evaluation.test_migrated import IN_TERMS, OF_GPUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.main import main
-from webhook.files import replacing
+from webhook.files import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,13 +71,13 @@ def _is_of_the_system(function: Any) -> bool:
 if __name__ == "__main__":
     migrate(sys.stdin.readline().strip())
     os.write = lambda descriptor, data: _write(descriptor, memoryview(data)[:_PIECE])
-    replace = write_in_place if sys.argv[1:] == ["--in-place"] else replacing.replace
+    replace = write_in_place if sys.argv[1:] == ["--in-place"] else atomic_write.replace
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:
         folder, calls = line.rsplit(maxsplit=1)
         if (pid := os.fork()) == 0:
-            replacing.replace = killed(replace, int(calls))
+            atomic_write.replace = killed(replace, int(calls))
             os._exit(migrate(folder))
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)

@@ -21,13 +21,13 @@ from tests.properties.clusters import clusters
 from tests.properties.pods import pods
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.cli.review import _review
-from webhook.core.exceptions import ALLOW
 from webhook.core.legacy_names import AFFINITY_ANNOTATION
 from webhook.core.modes import IGNORE, Mode
-from webhook.core.selection import Selection
+from webhook.core.namespace_selection import Selection
+from webhook.core.policy_exceptions import ALLOW
 from webhook.core.settings import Allowance, Policy, Settings
 from webhook.core.text_patterns import find
-from webhook.evaluation import record
+from webhook.evaluation import repair_record
 from webhook.evaluation.evaluate import Stages
 from webhook.files.results import Plan, Status
 from webhook.formats import file_objects, unfinished
@@ -146,7 +146,7 @@ def in_admission(
 def without_record(obj: Raw) -> Raw:
     """The object without what the next update of a template is taken apart by."""
     annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
-    if annotations.pop(record.ANNOTATION, None) is not None and not annotations:
+    if annotations.pop(repair_record.ANNOTATION, None) is not None and not annotations:
         del obj["metadata"]["annotations"]
     return obj
 

@@ -15,7 +15,7 @@ import yaml
 
 from tests.admission.test_updates import applied
 from webhook.cli.main import main
-from webhook.evaluation.record import ANNOTATION
+from webhook.evaluation.repair_record import ANNOTATION
 from webhook.files.results import Plan
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text

@@ -11,7 +11,7 @@ from tests.admission.test_updates import applied
 from tests.formats.test_own_record import LEGACY, legacy
 from webhook.cluster.applied import as_applied, as_written, keepers, writers
 from webhook.core.settings import Settings
-from webhook.evaluation.record import ANNOTATION
+from webhook.evaluation.repair_record import ANNOTATION
 from webhook.kube.managed_fields import LAST_APPLIED
 
 SENT = {

@@ -19,7 +19,7 @@ from webhook.capacity import fit
 from webhook.capacity.node_index import NodeIndex
 from webhook.capacity.nodes import group
 from webhook.core.settings import Capacity, Settings
-from webhook.inventory import project
+from webhook.inventory import object_facts
 from webhook.inventory.publish import Publisher, Snapshot
 from webhook.inventory.store import Store
 from webhook.kube.pod import Pod
@@ -106,7 +106,7 @@ class Fold(RuleBasedStateMachine):
     @rule(data=st.data(), name=st.sampled_from(NAMES))
     def pod_is_put(self, data: st.DataObject, name: str) -> None:
         pod = data.draw(a_pod(name))
-        self.pods[project.key_of(pod)] = pod
+        self.pods[object_facts.key_of(pod)] = pod
         if not self.behind["pods"]:
             self.tell_pod(pod)
 
@@ -116,7 +116,7 @@ class Fold(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(sorted(self.pods)))
         gone = self.pods.pop(key)
         if not self.behind["pods"]:
-            self.store.pods.drop(project.key_of(gone), self.now)
+            self.store.pods.drop(object_facts.key_of(gone), self.now)
 
     @rule(seconds=st.sampled_from([1.0, REMEMBERED_SECONDS / 2, REMEMBERED_SECONDS]))
     def time_passes(self, seconds: float) -> None:
@@ -150,7 +150,7 @@ class Fold(RuleBasedStateMachine):
 
     def tell_node(self, raw: Raw) -> None:
         raw = orjson.loads(orjson.dumps(raw))  # it comes as bytes
-        node = project.node(raw, SETTINGS)
+        node = object_facts.node(raw, SETTINGS)
         self.note(node.name, node)
         self.store.nodes.put(node.name, node, self.now)
 
@@ -168,7 +168,9 @@ class Fold(RuleBasedStateMachine):
 
     def tell_pod(self, raw: Raw) -> None:
         raw = orjson.loads(orjson.dumps(raw))
-        self.store.pods.put(project.key_of(raw), project.pod(raw, SETTINGS, audit), self.now)
+        self.store.pods.put(
+            object_facts.key_of(raw), object_facts.pod(raw, SETTINGS, audit), self.now
+        )
 
     # --- what must hold
 
@@ -227,7 +229,7 @@ class Fold(RuleBasedStateMachine):
         assert dict(self.store.pods.exposed_in) == ({"y": len(seen)} if seen else {})
 
     def as_it_is(self, raw: Raw) -> Node:
-        node = project.node(raw, SETTINGS)
+        node = object_facts.node(raw, SETTINGS)
         held: dict[str, int] = {}
         for pod in self.pods.values():
             running = pod["status"]["phase"] not in {"Succeeded", "Failed"}

@@ -13,9 +13,9 @@ import pytest
 from webhook.capacity.node_index import NodeIndex
 from webhook.capacity.nodes import Node, group
 from webhook.core.settings import Capacity, Pool, Settings, Taint
-from webhook.files import capped
-from webhook.inventory import project
-from webhook.inventory.project import ClassFacts, NamespaceFacts, PodFacts
+from webhook.files import limited_reading
+from webhook.inventory import object_facts
+from webhook.inventory.object_facts import ClassFacts, NamespaceFacts, PodFacts
 from webhook.inventory.publish import (
     INVENTORY,
     STATUS,
@@ -68,9 +68,9 @@ def test_a_pod_may_ask_for_any_amount_and_the_snapshot_is_written(tmp_path: Path
     for number, amount in enumerate(["1" + "0" * 20, "1e299", "9" * 400, str(2**63 - 1)]):
         limits = {"limits": {GPU: amount}}
         spec = {"nodeName": "n1", "containers": [{"name": "c", "resources": limits}]}
-        store.pods.put(f"x/{number}", project.pod({"spec": spec}, SETTINGS), 0)
+        store.pods.put(f"x/{number}", object_facts.pod({"spec": spec}, SETTINGS), 0)
     node = {"metadata": {"name": "n1"}, "status": {"allocatable": {GPU: "1e100"}}}
-    store.nodes.put("n1", project.node(node, SETTINGS), 0)
+    store.nodes.put("n1", object_facts.node(node, SETTINGS), 0)
     assert Publisher(tmp_path, SETTINGS).publish(store, 0)
     assert Snapshot(tmp_path).refresh() is not None
 
@@ -105,7 +105,7 @@ def test_namespaces_that_were_never_listed_are_unknown_and_those_of_a_file_are_n
     assert found is not None
     assert found.whitelist("plain") is None
     assert store.inventory(0).whitelist("plain") == ""
-    store.namespaces.put("plain", project.namespace({}, frozenset()), 1)
+    store.namespaces.put("plain", object_facts.namespace({}, frozenset()), 1)
     publisher.publish(store, 1)
     found = reader.refresh()
     assert found is not None
@@ -325,7 +325,7 @@ def test_a_status_that_cannot_be_opened_says_why(
     def deny(*_: object) -> bytes:  # mode bits do not hold for root
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(capped, "read", deny)
+    monkeypatch.setattr(limited_reading, "read", deny)
     fault = reader.status(1.0).fault
     assert "cannot be read by this process" in fault
     assert "the same user" in fault

@@ -9,8 +9,8 @@ import pytest
 
 from webhook.capacity.nodes import Node
 from webhook.core.settings import Capacity, Taint
-from webhook.inventory.memory import MOST_SHAPES
-from webhook.inventory.project import PodFacts
+from webhook.inventory.lost_gpus import MOST_SHAPES
+from webhook.inventory.object_facts import PodFacts
 from webhook.inventory.store import Store
 
 GPU = "nvidia.com/gpu"

@@ -23,8 +23,8 @@ from tests.log_lines import entries
 from webhook.cluster.client import Client, Fault, Refused, configuration
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
+from webhook.inventory import list_and_watch as loops
 from webhook.inventory import log_limits, watch
-from webhook.inventory import loop as loops
 from webhook.inventory.events import Events
 from webhook.inventory.log_limits import LINE_SECONDS, LimitedLog
 from webhook.inventory.publish import Snapshot, basis
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from webhook.inventory.project import Audit
+    from webhook.inventory.object_facts import Audit
     from webhook.kube.pod import Pod
 
 GPU = "nvidia.com/gpu"

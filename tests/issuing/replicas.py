@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.issuing.fake_api import NAMESPACE, FakeApi
-from webhook.certs.steps import Plan, distrusting
+from webhook.certs.renewal import Plan, distrusting
 from webhook.issuing import folder
 from webhook.issuing.keeper import PASS_SECONDS, Clocks, Keeper
 from webhook.issuing.lease import Lease

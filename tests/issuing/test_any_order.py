@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.issuing.fake_api import Died, FakeApi
 from tests.issuing.replicas import DAY, HOST, Replica, Time, together
 from webhook.certs.authority import blocks_in, new_authority
-from webhook.certs.kept import Kept
-from webhook.certs.steps import Plan, distrusting
+from webhook.certs.own_certificates import Kept
+from webhook.certs.renewal import Plan, distrusting
 from webhook.issuing.keeper import PASS_SECONDS, SETTLE_SECONDS
 from webhook.issuing.lease import SECONDS
 

@@ -10,8 +10,8 @@ import pytest
 from tests.issuing.fake_api import LEASES, SECRETS, Died, FakeApi, path_of
 from tests.issuing.replicas import DAY, HOST, Replica, Time, passes, together
 from webhook.certs.authority import BACKDATED, blocks_in, new_authority
-from webhook.certs.kept import Kept
-from webhook.certs.steps import CA_LIFE, LEAF_LIFE, Plan
+from webhook.certs.own_certificates import Kept
+from webhook.certs.renewal import CA_LIFE, LEAF_LIFE, Plan
 from webhook.issuing.keeper import LOSSES_SECONDS, SETTLE_SECONDS, UNTRUSTED_SECONDS
 from webhook.issuing.lease import SECONDS
 from webhook.issuing.objects import CONFIGURATIONS, SECRET

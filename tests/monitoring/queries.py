@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.telemetry.test_page_of_metrics import TABLE
 from webhook.admission.outcome import OUTCOMES
-from webhook.certs.failures import REASONS
+from webhook.certs.failed_handshakes import REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

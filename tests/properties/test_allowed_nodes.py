@@ -21,7 +21,7 @@ from webhook.capacity import fit
 from webhook.capacity.node_index import NodeIndex
 from webhook.capacity.nodes import group
 from webhook.core.settings import Capacity, Settings
-from webhook.inventory import project
+from webhook.inventory import object_facts
 from webhook.kube.pod import Pod
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ _known = ("Exists", "Exists", "Equal", "", None)
 
 def index_of(nodes: list[Raw]) -> NodeIndex:
     """The way from the API server to a worker."""
-    index = NodeIndex.of(group(project.node(each, Settings()) for each in nodes))
+    index = NodeIndex.of(group(object_facts.node(each, Settings()) for each in nodes))
     return NodeIndex.from_data(json.loads(json.dumps(index.as_data())))
 
 

@@ -19,7 +19,7 @@ from tests.properties.pods import JUNK, LEGACY, broken_pods, plain_pods, pods
 from webhook.admission.decide import Decider
 from webhook.admission.endpoint import JSON, Endpoint
 from webhook.capacity.nodes import Inventory
-from webhook.core.repaired import annotate
+from webhook.core.repaired_annotation import annotate
 from webhook.core.rule import Context
 from webhook.evaluation.engine import run
 from webhook.rules import RULES

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.evaluation.test_again import (
+from tests.evaluation.test_template_updates import (
     APPLIED,
     DRIVER,
     GPU,
@@ -39,7 +39,7 @@ from tests.evaluation.test_again import (
 )
 from webhook.capacity.nodes import Inventory
 from webhook.core.modes import Mode, Modes
-from webhook.core.repaired import REPAIRED
+from webhook.core.repaired_annotation import REPAIRED
 from webhook.core.settings import Drivers, Models, Placement, Settings, Taint
 from webhook.evaluation.pod_fields import PodFields
 from webhook.rules import RULES

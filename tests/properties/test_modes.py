@@ -16,7 +16,13 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.evaluation.test_again import K80, Author, client_side, server_side, with_api_defaults
+from tests.evaluation.test_template_updates import (
+    K80,
+    Author,
+    client_side,
+    server_side,
+    with_api_defaults,
+)
 from tests.properties import api_server
 from tests.properties.clusters import Cluster, clusters
 from tests.properties.pods import GPU, LEGACY, pods

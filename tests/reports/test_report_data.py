@@ -15,7 +15,7 @@ from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports import printing
 from webhook.reports.data import as_json, as_yaml
-from webhook.reports.visible import storable
+from webhook.reports.escaping import storable
 from webhook.yamlpatch.places import Place
 
 FINDING = {

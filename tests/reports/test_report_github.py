@@ -12,8 +12,8 @@ from tests.reports import report_samples
 from tests.reports.report_strategies import FEW
 from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.escaping import sentence, visible
 from webhook.reports.github import github
-from webhook.reports.visible import sentence, visible
 from webhook.yamlpatch.places import Place
 
 

@@ -14,8 +14,8 @@ from tests.reports import report_samples
 from tests.reports.report_strategies import FEW
 from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Report
+from webhook.reports.escaping import sentence, visible
 from webhook.reports.html import html
-from webhook.reports.visible import sentence, visible
 from webhook.yamlpatch.places import Replacement
 
 VOID = {"meta", "link", "input", "col"}

@@ -11,8 +11,8 @@ from tests.reports import report_samples
 from tests.reports.report_strategies import FEW
 from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import Status
+from webhook.reports.escaping import sentence, visible
 from webhook.reports.junit import junit
-from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
     from webhook.files.results import Report

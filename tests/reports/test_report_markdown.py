@@ -13,8 +13,8 @@ from tests.reports import report_samples
 from tests.reports.report_strategies import FEW, WORDS
 from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.escaping import visible
 from webhook.reports.markdown import escaped, markdown
-from webhook.reports.visible import visible
 from webhook.yamlpatch.places import Place, Replacement
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from tests.reports.report_strategies import FEW
 from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.cli import report_console
 from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.escaping import relative_uri, sentence, storable, visible
 from webhook.reports.excerpt import Lines
 from webhook.reports.text import Style, diff_segments, marked, segments, text, wide
-from webhook.reports.visible import relative_uri, sentence, storable, visible
 from webhook.yamlpatch.places import Place, Replacement
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.rules.pods import GPU, SPEC, container, found, pod
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
+from webhook.core.namespace_selection import Selection
 from webhook.core.rule import Context
-from webhook.core.selection import Selection
 from webhook.core.settings import Capacity, Limit, Settings
 from webhook.rules import above_limit as rule
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.telemetry import metrics
 from webhook.telemetry.logs import Log
-from webhook.telemetry.scratch import Scratch
+from webhook.telemetry.shared_folder import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

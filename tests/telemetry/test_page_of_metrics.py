@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.capacity.nodes import Node
-from webhook.certs.failures import REASONS
+from webhook.certs.failed_handshakes import REASONS
 from webhook.core.settings import Settings
 from webhook.inventory.publish import Publisher
 from webhook.inventory.store import Store
-from webhook.inventory.watched import Watched
+from webhook.inventory.watcher_metrics import Watched
 from webhook.telemetry import families
 from webhook.telemetry.logs import line
 from webhook.telemetry.page import Build

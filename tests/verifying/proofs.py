@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
-from webhook.verifying import comparison, sides
+from webhook.verifying import comparison, read_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 
-def side(*objects: Raw) -> sides.Side:
-    return sides.Side([sides.Found(each, "x.yaml", "") for each in objects])
+def side(*objects: Raw) -> read_side.Side:
+    return read_side.Side([read_side.Found(each, "x.yaml", "") for each in objects])
 
 
 def compared(
@@ -32,7 +32,7 @@ def compared(
 
 
 def of_files(path: str, old: bytes, new: bytes, plan: Plan | None = None) -> list[Compared]:
-    one, other = (sides.of_text(path, raw) for raw in (old, new))
+    one, other = (read_side.of_text(path, raw) for raw in (old, new))
     return comparison.compare(one, other, plan or Plan())
 
 

@@ -19,10 +19,10 @@ from webhook.admission.outcome import Outcome
 from webhook.admission.recorder import Recorder
 from webhook.admission.review import Review, is_heavy
 from webhook.admission.verify import applies
-from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.modes import Mode, modes_for
+from webhook.core.object_size import MOST_TEMPLATES, excess
 from webhook.core.rule import Context, Rule
-from webhook.evaluation import again_pod
+from webhook.evaluation import pod_updates
 from webhook.evaluation.evaluate import Evaluation, Stages, evaluate, in_force
 from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT
@@ -189,12 +189,12 @@ class Decider:
     def _to_mutate(self, request: Raw) -> Question | None:
         """Repair the pod if the webhook is responsible for it; anything else passes unchanged.
 
-        In an update only legacy words are translated (evaluation/again_pod.py). Templates of
+        In an update only legacy words are translated (evaluation/pod_updates.py). Templates of
         workloads are repaired only if the settings allow it.
         """
         if (update := request_pods.updated_pod_of(request)) is not None:
             ask = _of_pod(
-                update[0], Stages(repairs=self.rules), again=partial(again_pod.pod, *update)
+                update[0], Stages(repairs=self.rules), again=partial(pod_updates.pod, *update)
             )
             return Question(update[0], ask, looks_at_stored=True)
         if (pod := request_pods.pod_of(request)) is not None:

@@ -13,8 +13,8 @@ from webhook.admission.review import Review, dump
 from webhook.admission.verify import flaw
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
-from webhook.core.repaired import annotate, codes_of, is_noted, withdraw
-from webhook.evaluation import record
+from webhook.core.repaired_annotation import annotate, codes_of, is_noted, withdraw
+from webhook.evaluation import repair_record
 from webhook.kube.pod import as_map
 from webhook.telemetry.metrics import decisions_of
 
@@ -148,10 +148,11 @@ def _note(review: Review, made: Evaluation, cx: Context) -> list[dict[str, Any]]
     if not cx.settings.messages.annotation or review.request.get("subResource"):
         return []
     obj, stored = made.object, as_map(review.request.get("oldObject"))
-    was_recorded = record.is_on(stored)
+    was_recorded = repair_record.is_on(stored)
     before, now = (as_map(each.get("metadata")) for each in (stored, obj))
     if was_recorded and (
-        not record.is_on(obj) or (record.has_words(before) and not record.has_words(now))
+        not repair_record.is_on(obj)
+        or (repair_record.has_words(before) and not repair_record.has_words(now))
     ):
         return withdraw(obj) + annotate(obj, made.findings)
     if is_noted(obj) and obj.get("spec") == stored.get("spec"):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.core.exceptions import ALLOW
 from webhook.core.modes import Mode
+from webhook.core.policy_exceptions import ALLOW
 from webhook.telemetry.logs import printable
 
 if TYPE_CHECKING:

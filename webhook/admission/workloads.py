@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 from webhook.admission import request_pods
 from webhook.admission.review import dump
 from webhook.admission.verify import LARGEST_PATCH
-from webhook.capacity import daemons
+from webhook.capacity import daemonsets
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.errors import EditError
 from webhook.core.findings import Finding, Severity, Verdict
 from webhook.core.modes import Mode
-from webhook.evaluation import again, record
+from webhook.evaluation import repair_record, template_updates
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking, Evaluation, Stages, evaluate, nothing_is_over
 from webhook.evaluation.known_fields import are_known, known_fields
-from webhook.evaluation.same_places import SamePlaces
+from webhook.evaluation.matching_templates import SamePlaces
 from webhook.evaluation.update_fields import Update
 from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
@@ -148,7 +148,7 @@ class _Again:
     def __init__(self, workload: Workload, settings: Settings, *, notes: bool) -> None:
         self._workload, self._settings, self._notes = workload, settings, notes
         self._repaired = False
-        self._noted: record.Record = {}
+        self._noted: repair_record.Record = {}
 
     def __call__(self, rules: Asking, cx: Context, at: Path) -> Verdict:
         obj, before = self._workload.obj, self._before
@@ -157,9 +157,9 @@ class _Again:
         update = self._update(at)
         known = known_fields(at, obj, update.old) if self._notes else None
         draft = Draft(obj)
-        verdict, changed = again.template(draft, update, rules, cx)
+        verdict, changed = template_updates.template(draft, update, rules, cx)
         if not are_known(obj, at, known):
-            changed = again.taken_back(draft, update, changed or {}, cx.settings)
+            changed = template_updates.taken_back(draft, update, changed or {}, cx.settings)
             findings = tuple(_left_to_pods(verdict.findings, self._workload.namespace))
             verdict = replace(verdict, findings=findings, patch=draft.patch())
         noted = update.noted if changed is None else changed
@@ -186,15 +186,15 @@ class _Again:
         return Update(at, old, noted, *authors, may_change=not _is_fixed(obj))
 
     @cached_property
-    def _before(self) -> record.Record:
+    def _before(self) -> repair_record.Record:
         reads = self._notes or self._settings.workloads.repair
-        return record.latest(self._workload.obj, self._workload.old) if reads else {}
+        return repair_record.latest(self._workload.obj, self._workload.old) if reads else {}
 
     @cached_property
     def _is_first(self) -> bool:
         """Whether the record is that of the stored object: no earlier round of this request."""
         stored = as_map(as_map(self._workload.old).get("metadata"))
-        return self._before == record.read(stored)
+        return self._before == repair_record.read(stored)
 
     @cached_property
     def _places(self) -> SamePlaces:
@@ -229,17 +229,17 @@ def _left_to_pods(findings: Iterable[Finding], namespace: str) -> Iterator[Findi
 
 
 def _note(
-    obj: dict[str, Any], noted: record.Record, patch: list[dict[str, Any]]
+    obj: dict[str, Any], noted: repair_record.Record, patch: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The patch that records the changes of an author's words; other changes need no record."""
-    at = ROOT / "metadata" / "annotations" / record.ANNOTATION
+    at = ROOT / "metadata" / "annotations" / repair_record.ANNOTATION
     annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
-    text = record.written(noted, obj)
+    text = repair_record.written(noted, obj)
     draft = Draft(obj)
     with suppress(EditError):  # metadata of a wrong type, which the API server rejects
         if text and _has_room(patch, text):
             draft.apply([Set(at, text)])
-        elif record.ANNOTATION in annotations:
+        elif repair_record.ANNOTATION in annotations:
             draft.apply([Remove(at)])
     return draft.patch()
 
@@ -264,7 +264,7 @@ def _is_news(request: dict[str, Any], settings: Settings) -> bool:
         case "UPDATE":
             # A migrated manifest of a repaired template may change no field at all.
             old = as_map(request.get("oldObject"))
-            return record.is_on(old) or template_changed(old, request["object"], settings)
+            return repair_record.is_on(old) or template_changed(old, request["object"], settings)
         case _:
             return False
 
@@ -328,7 +328,7 @@ def _of_daemons(found: Sequence[Finding], template: Path) -> Iterator[Finding]:
     for each in found:
         if each.outlook != _REPAIRED:
             yield each
-        elif any(daemons.chooses_nodes(edit, template) for edit in each.edits):
+        elif any(daemonsets.chooses_nodes(edit, template) for edit in each.edits):
             yield replace(each, outlook="too late in its pods: repair the template")
         else:
             yield replace(each, outlook=f"see {code}" if judged else each.outlook)

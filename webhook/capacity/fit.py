@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.capacity.node_index import NodeIndex
-    from webhook.capacity.nodesets import NodeSet
+    from webhook.capacity.node_sets import NodeSet
     from webhook.core.rule import Context
     from webhook.core.settings import Capacity
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core.selection import matches
+from webhook.core.namespace_selection import matches
 from webhook.core.settings import DEVICE_CLASS, Settings
 from webhook.kube import quantity
 from webhook.kube.pod import Container, Pod, as_map

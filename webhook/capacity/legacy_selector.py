@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from webhook.capacity import models, node_labels, node_selection
 from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change
 from webhook.core.modes import Mode, is_opted_out
-from webhook.core.repaired import earlier
+from webhook.core.repaired_annotation import earlier
 from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS, Context
 from webhook.kube import affinity
 from webhook.kube.pod import REQUIRED, Pod, as_items, as_map

@@ -15,8 +15,8 @@ from webhook.kube.pod import Pod, Raw, as_items, as_map
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from webhook.capacity.node_sets import NodeSet
     from webhook.capacity.nodes import Inventory
-    from webhook.capacity.nodesets import NodeSet
     from webhook.capacity.whole_gpus import Part
     from webhook.core.rule import Context
 

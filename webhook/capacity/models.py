@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
+    from webhook.capacity.node_sets import NodeSet
     from webhook.capacity.nodes import Inventory
-    from webhook.capacity.nodesets import NodeSet
 
 _BRANDS = ("tesla", "geforce", "quadro")
 _DETAIL = re.compile(

@@ -14,9 +14,9 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity import nodesets
+from webhook.capacity import node_sets
 from webhook.capacity.node_numbers import Numbers, Total, steps, texts
-from webhook.capacity.nodesets import NOTHING, NodeSet, Table
+from webhook.capacity.node_sets import NOTHING, NodeSet, Table
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
@@ -117,12 +117,12 @@ class NodeIndex:
     def all_names(self) -> dict[int, str]:
         """The names of all existing nodes, by their numbers."""
         names = self._names
-        return {number: name for name in names for number in nodesets.numbers(names.having(name))}
+        return {number: name for name in names for number in node_sets.numbers(names.having(name))}
 
     @cached_property
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], NodeSet], ...]:
         """The nodes by their taints."""
-        return tuple((taints, nodesets.decode(text)) for taints, text in self.taints)
+        return tuple((taints, node_sets.decode(text)) for taints, text in self.taints)
 
     @cached_property
     def tainted(self) -> Mapping[tuple[str, str, int], Table]:
@@ -176,7 +176,7 @@ class NodeIndex:
             return 0
         key = (table, resource, position)
         if key not in self._decoded:
-            self._decoded[key] = nodesets.decode(steps[position][1])
+            self._decoded[key] = node_sets.decode(steps[position][1])
         return self._decoded[key]
 
     @cached_property
@@ -204,18 +204,18 @@ class NodeIndex:
             size=numbers.size,
             labels={key: dumps(texts(table)) for key, table in numbers.labels.items()},
             names=dumps(texts(numbers.names)),
-            taints=tuple((t, nodesets.encode(found)) for t, found in numbers.taints.items()),
+            taints=tuple((t, node_sets.encode(found)) for t, found in numbers.taints.items()),
             allocatable={r: steps(amounts) for r, amounts in numbers.allocatable.items()},
             free={r: steps(amounts) for r, amounts in numbers.free.items()},
             totals={r: numbers.total(r) for r in numbers.allocatable},
             gpu_labels=frozenset(numbers.gpu_labels),
             former={key: texts(table) for key, table in numbers.former.items()},
-            open_labels=nodesets.of(numbers.open_labels),
-            open_gpus=nodesets.of(numbers.open_gpus),
-            may_come=nodesets.of(numbers.may_come),
-            grows=nodesets.of(numbers.grows),
-            hinted=tuple((words, nodesets.of(found)) for words, found in numbers.hints.items()),
-            offered={r: nodesets.of(found) for r, found in numbers.offered.items()},
+            open_labels=node_sets.of(numbers.open_labels),
+            open_gpus=node_sets.of(numbers.open_gpus),
+            may_come=node_sets.of(numbers.may_come),
+            grows=node_sets.of(numbers.grows),
+            hinted=tuple((words, node_sets.of(found)) for words, found in numbers.hints.items()),
+            offered={r: node_sets.of(found) for r, found in numbers.offered.items()},
         )
 
     def as_data(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.capacity import nodesets
+from webhook.capacity import node_sets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Total:
 
 def texts(table: Mapping[str, list[int]]) -> dict[str, str]:
     """The sets of a table as texts."""
-    return {value: nodesets.encode(numbers) for value, numbers in table.items()}
+    return {value: node_sets.encode(numbers) for value, numbers in table.items()}
 
 
 def steps(amounts: Mapping[int, list[int]]) -> Steps:
@@ -37,7 +37,7 @@ def steps(amounts: Mapping[int, list[int]]) -> Steps:
     there: list[int] = []
     for amount in sorted(amounts, reverse=True):
         there = sorted([*there, *amounts[amount]])
-        found.append((amount, nodesets.encode(there)))
+        found.append((amount, node_sets.encode(there)))
     return found[::-1]
 
 

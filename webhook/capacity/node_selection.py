@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.capacity.nodesets import NodeSet, as_int64
+from webhook.capacity.node_sets import NodeSet, as_int64
 from webhook.capacity.whole_gpus import excluded_by
 from webhook.kube.labels import is_key, is_value
 from webhook.kube.pod import REQUIRED, Pod, Raw, as_items

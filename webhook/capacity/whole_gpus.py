@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.capacity.nodesets import NodeSet, as_int64
+from webhook.capacity.node_sets import NodeSet, as_int64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

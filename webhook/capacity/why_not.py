@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.capacity.node_index import NodeIndex
     from webhook.capacity.node_selection import Constraint
-    from webhook.capacity.nodesets import NodeSet
+    from webhook.capacity.node_sets import NodeSet
     from webhook.kube.pod import Pod
 
 LONGEST = 230  # characters: an API server cuts a warning at 256

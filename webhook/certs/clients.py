@@ -10,9 +10,9 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 from webhook.certs import faults
-from webhook.certs.failures import NAME, NO_CERTIFICATE
+from webhook.certs.failed_handshakes import NAME, NO_CERTIFICATE
 from webhook.core.errors import InputError
-from webhook.files import capped
+from webhook.files import limited_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Clients:
         if self.ca_file is None:
             return b""
         try:
-            return capped.read(self.ca_file, capped.MIB)
+            return limited_reading.read(self.ca_file, limited_reading.MIB)
         except OSError as error:
             raise self._bad((error.strerror or str(error)).lower()) from error
 
@@ -55,7 +55,7 @@ class Clients:
     def why_not(self, certificate: Certificate | None) -> str:
         """Why a client with this certificate, or none, may not send reviews; empty if it may.
 
-        One of the reasons in certs/failures.py.
+        One of the reasons in certs/failed_handshakes.py.
         """
         if self.ca_file is None:
             return ""

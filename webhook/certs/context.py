@@ -25,16 +25,16 @@ from cryptography import x509
 
 from webhook.certs import faults
 from webhook.certs.clients import Clients
-from webhook.certs.failures import Handshake
+from webhook.certs.failed_handshakes import Handshake
 from webhook.core.errors import InputError
-from webhook.files import capped
+from webhook.files import limited_reading
 from webhook.kube.times import DAY, date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from webhook.certs.failures import Failed
+    from webhook.certs.failed_handshakes import Failed
 
     Report = Callable[[str, str], None]  # level, message
 
@@ -184,13 +184,13 @@ class _Followed:
 
     def __init__(self, *files: Path) -> None:
         self._files = files
-        self._stamp = capped.identity(*files)
+        self._stamp = limited_reading.identity(*files)
         self._waits = False  # it may be used later although the files stay the same
         self.fault = ""
 
     def refresh(self, take: Callable[[], str]) -> str:
         """Try changed or waiting content. Each fault is reported once."""
-        stamp, before = capped.identity(*self._files), self.fault
+        stamp, before = limited_reading.identity(*self._files), self.fault
         is_new = stamp != self._stamp
         if not (is_new or self._waits):
             return ""
@@ -241,9 +241,9 @@ class Pair(NamedTuple):
 def read_pair(cert_file: Path, key_file: Path) -> Pair:
     """Both files, read again if they changed in between. InputError if unreadable."""
     for _ in range(_READINGS):
-        seen = capped.identity(cert_file, key_file)
+        seen = limited_reading.identity(cert_file, key_file)
         pair = Pair(cert_file, _read(cert_file), key_file, _read(key_file))
-        if capped.identity(cert_file, key_file) == seen:
+        if limited_reading.identity(cert_file, key_file) == seen:
             break
     return pair
 
@@ -280,7 +280,7 @@ def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
 
 def _read(file: Path) -> bytes:
     try:
-        return capped.read(file, capped.MIB)
+        return limited_reading.read(file, limited_reading.MIB)
     except PermissionError as error:
         raise InputError(
             f"{file}: user {os.getuid()} may not read it (permission denied). Give it the group of "

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
     from webhook.certs.authority import Identity
-    from webhook.certs.kept import Kept
-    from webhook.certs.steps import Plan
+    from webhook.certs.own_certificates import Kept
+    from webhook.certs.renewal import Plan
     from webhook.cluster.client import Client
     from webhook.issuing.objects import Objects, Secret
 
@@ -169,7 +169,7 @@ def answered() -> Iterator[None]:
 
 
 def _kept(secret: Secret, now: float) -> Kept:
-    from webhook.certs.kept import Kept
+    from webhook.certs.own_certificates import Kept
 
     return Kept.read(secret.data, now)
 
@@ -188,7 +188,7 @@ def _with_ca(objects: Objects, now: float, args: SimpleNamespace) -> tuple[Secre
 
 def _plan(kept: Kept, args: SimpleNamespace) -> Plan:
     """The next certificates are like the present ones."""
-    from webhook.certs.steps import Plan
+    from webhook.certs.renewal import Plan
 
     if kept.leaf is None:
         return Plan((f"gpu-webhook.{args.namespace}.svc",))

@@ -44,8 +44,8 @@ def show(lines: list[Line]) -> int:
 def segments(lines: list[Line]) -> Iterator[Segment]:
     """The lines for a terminal, each with its fix below it, and how many are not ok."""
     from webhook.doctor.lines import FAILED, OK, STATES, WARNING
+    from webhook.reports.escaping import sentence
     from webhook.reports.text import Segment, Style
-    from webhook.reports.visible import sentence
 
     styles = {OK: Style.FIXED, WARNING: Style.FIXABLE, FAILED: Style.MANUAL}
     wide = max(len(line.what) for line in lines)

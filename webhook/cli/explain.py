@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from webhook.core.did_you_mean import did_you_mean
 from webhook.core.errors import InputError
-from webhook.core.guess import did_you_mean
 from webhook.rules import ALL
 
 if TYPE_CHECKING:

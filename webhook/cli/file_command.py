@@ -17,7 +17,7 @@ from webhook.cli.workers import Judged, judge_all
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, OptedOut, Plan, Report, Skipped, Status
 from webhook.files.walk import STDIN
-from webhook.reports.visible import visible
+from webhook.reports.escaping import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -135,7 +135,7 @@ def together(found: list[Judged], asked: Plan) -> list[Judged]:
     reasons = {each.result.path: each.of_chart for each in found if each.of_chart}
     if not reasons:
         return found
-    from webhook.projects.together import held
+    from webhook.projects.held_together import held
 
     changed = (each for each in found if each.of_chart or each.result.new_text is not None)
     results = {each.result.path: each.result for each in changed}

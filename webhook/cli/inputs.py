@@ -30,6 +30,6 @@ def inventory(args: SimpleNamespace) -> Inventory | None:
     """The inventory of the file, or None."""
     if not args.inventory:
         return None
-    from webhook.inventory import static
+    from webhook.inventory import inventory_file
 
-    return static.load(args.inventory, settings(args), pipes=True)
+    return inventory_file.load(args.inventory, settings(args), pipes=True)

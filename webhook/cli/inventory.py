@@ -47,13 +47,13 @@ def run(args: SimpleNamespace) -> int:
 
 def _from_file(file: str, summary: Summary, progress: Progress) -> str:
     """Add the objects of the file; returns why pods are unknown, or an empty text."""
-    from webhook.inventory import static
+    from webhook.inventory import inventory_file
 
     reading = f"reading {file}"
     with contextlib.suppress(OSError):
         if Path(file).stat().st_size > _LONG_FILE:
             progress(reading, 0, None)
-    objects = static.objects_of(file, pipes=True)
+    objects = inventory_file.objects_of(file, pipes=True)
     progress(reading, 1, 1)
     for position, obj in enumerate(objects):
         kind = str(obj.get("kind"))

@@ -81,17 +81,17 @@ def _changed(found: Iterable[Judged]) -> dict[str, tuple[FileResult, Source]]:
 
 def _allowed(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judged]:
     """The results, without the new texts that must not be written."""
-    from webhook.projects import together
+    from webhook.projects import held_together
 
     changed = _changed(found)
     reasons: dict[str, str] = {}
     if args.write and not args.force:
         reasons = _not_to_undo({path: source.raw for path, (_, source) in changed.items()})
     if args.verify:
-        from webhook.verifying import proven
+        from webhook.verifying import unproven
 
-        reasons |= proven.reasons(changed, asked)
-    held = together.held({path: each[0] for path, each in changed.items()}, reasons, asked)
+        reasons |= unproven.reasons(changed, asked)
+    held = held_together.held({path: each[0] for path, each in changed.items()}, reasons, asked)
     if args.write:
         _remember(each for path, each in changed.items() if path not in held)
     return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
@@ -99,9 +99,9 @@ def _allowed(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Ju
 
 def _not_to_undo(files: dict[str, bytes]) -> dict[str, str]:
     """Why some of these files are not written: what would be lost has no other copy."""
-    from webhook.files import replacing, work_tree
+    from webhook.files import atomic_write, work_tree
 
-    return replacing.of_several_names(files) | work_tree.unstaged(files)
+    return atomic_write.of_several_names(files) | work_tree.unstaged(files)
 
 
 def _remember(written: Iterable[tuple[FileResult, Source]]) -> None:
@@ -113,14 +113,16 @@ def _remember(written: Iterable[tuple[FileResult, Source]]) -> None:
 def _written(
     result: FileResult, source: Source, args: SimpleNamespace, written: list[str]
 ) -> FileResult:
-    from webhook.files import replacing
+    from webhook.files import atomic_write
 
     new = file_command.new_bytes(result, source)
     try:
         if args.backup:
-            replacing.keep(source.path, source.raw)
-        said = replacing.replace(source.path, lambda raw: new if raw in (source.raw, new) else None)
-    except replacing.UnwritableError as error:
+            atomic_write.keep(source.path, source.raw)
+        said = atomic_write.replace(
+            source.path, lambda raw: new if raw in (source.raw, new) else None
+        )
+    except atomic_write.UnwritableError as error:
         return replace(result, error=str(error))
     written.append(result.path)
     if said:

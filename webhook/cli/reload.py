@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
 from webhook.cli import inputs
-from webhook.cli.following import Following
+from webhook.cli.settings_follower import Following
 from webhook.evaluation.match_conditions import missed_names
-from webhook.inventory import static
+from webhook.inventory import inventory_file
 from webhook.inventory.log_limits import LimitedLog
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Snapshot, Status, basis
 from webhook.kube.pod import as_map
@@ -74,7 +74,7 @@ class Sources:
     def read(self) -> tuple[Settings, Inventory | None]:
         """Read both files; raises InputError or SettingsError."""
         settings = inputs.read(self.settings)
-        return settings, static.load(self.nodes, settings) if self.nodes else None
+        return settings, inventory_file.load(self.nodes, settings) if self.nodes else None
 
 
 @dataclass

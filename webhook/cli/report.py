@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import file_command, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
-from webhook.cluster import answers, client, listing, made, objects, other_kinds
+from webhook.cluster import answers, client, listing, objects, other_kinds, workload_status
 from webhook.core.modes import IGNORE
-from webhook.doctor import counted, facts, policies
+from webhook.doctor import facts, legacy_counts, policies
 from webhook.doctor.lines import few
 from webhook.files.results import Plan, Status
 from webhook.kube.pod import as_map
@@ -64,7 +64,7 @@ def _read(args: SimpleNamespace) -> Usage:
     api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
     with answered():
         installed = facts.read(api, args.namespace, args.pod_namespace)
-    came = counted.read(api, installed)
+    came = legacy_counts.read(api, installed)
     unknown = [f"what is guarded: {why}"] if (why := installed.refusal("guarded")) else []
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
     scan = scan_cluster.Scan(
@@ -137,7 +137,9 @@ def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) ->
         except client.Fault as fault:
             why = f"cannot be read: {fault}"
         else:
-            result = scan_cluster.judged(made.before(obj, found or {}), scan.plan, is_made=True)
+            result = scan_cluster.judged(
+                workload_status.before(obj, found or {}), scan.plan, is_made=True
+            )
             is_one = any(is_legacy(each.code) for each in result.located)
             why = "is legacy" if is_one else "" if found else "is not there"
             why = f"is too large: {result.error}" if result.error else why
@@ -186,7 +188,7 @@ def _named(top: objects.Reference) -> tuple[str, str, str]:
     return top.namespace, top.kind, top.name
 
 
-def _of_events(api: client.Client, came: counted.Counted) -> Iterator[Owner]:
+def _of_events(api: client.Client, came: legacy_counts.Counted) -> Iterator[Owner]:
     """The owners of pods that were repaired lately; many of the pods are deleted by now."""
     owners = objects.Owners(objects.Catalogue(api))
     query = {"fieldSelector": "reason=PodRepaired"}
@@ -200,7 +202,7 @@ def _of_events(api: client.Client, came: counted.Counted) -> Iterator[Owner]:
             yield Owner(*_named(top), newest=seconds_of(event.get("lastTimestamp")), codes=codes)
 
 
-def _is_counted(event: dict[str, Any], codes: Iterable[str], came: counted.Counted) -> bool:
+def _is_counted(event: dict[str, Any], codes: Iterable[str], came: legacy_counts.Counted) -> bool:
     """Whether the servers counted such a repair, if they counted then.
 
     Who may create Events in a namespace can write any; only the API server writes when.

@@ -20,8 +20,8 @@ from webhook.evaluation.evaluate import Stages, evaluate
 from webhook.evaluation.workloads import objects, templates_of
 from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT
+from webhook.reports.escaping import visible
 from webhook.reports.printing import PRINTED, as_yaml
-from webhook.reports.visible import visible
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ import orjson
 
 from webhook.cli import file_command
 from webhook.cli.progress import progress
-from webhook.cluster import applied, client, made, objects
-from webhook.core import budget
+from webhook.cluster import applied, client, objects, workload_status
+from webhook.core import object_size
 from webhook.core.errors import InputError
-from webhook.core.repaired import REPAIRED, codes_of
-from webhook.evaluation import record
+from webhook.core.repaired_annotation import REPAIRED, codes_of
+from webhook.evaluation import repair_record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
 from webhook.files.results import FileResult, Located, Plan, Report, Status
 from webhook.files.search_words import words
@@ -46,7 +46,7 @@ _AS_IT_IS = (
 )
 _AS_IT_CAME = (
     "it was sent so and is stored repaired; if its manifest has been migrated since, remove the "
-    f"annotation {record.ANNOTATION}"
+    f"annotation {repair_record.ANNOTATION}"
 )
 
 
@@ -171,7 +171,7 @@ class Scan:
         itself = objects.reference(obj)
         if obj["kind"] != "Pod":
             self._makers.add(itself)
-        if made.is_halfway(obj):
+        if workload_status.is_halfway(obj):
             self.halfway[itself] = obj
         if is_made and self._is_said(obj, maker):
             self.made += 1
@@ -180,7 +180,7 @@ class Scan:
         is_old = seconds_of(created) < self.finished_since
         if obj["kind"] == "Pod" and is_finished(obj) and (is_old or not self._came(obj)):
             return
-        if is_old and self.finished_since < math.inf and made.is_finished_job(obj):
+        if is_old and self.finished_since < math.inf and workload_status.is_finished_job(obj):
             return
         result, came = self._found(obj, maker if is_made else None)
         if _is_legacy(result) or result.error:
@@ -216,7 +216,7 @@ class Scan:
     def _came(self, obj: Raw) -> bool:
         """Whether a repair is recorded on the object, and not yet in its manifest."""
         if obj["kind"] != "Pod":  # its codes stay when its manifest becomes modern
-            return record.has_words(as_map(obj.get("metadata"))) or bool(self._added(obj))
+            return repair_record.has_words(as_map(obj.get("metadata"))) or bool(self._added(obj))
         return any(map(self.counts, codes_of(obj)))
 
     def _added(self, obj: Raw) -> list[str]:
@@ -225,7 +225,7 @@ class Scan:
         added = [code for code in codes if self.counts(code) and not is_legacy(code)]
         if obj["kind"] == "Pod":
             return [] if any(map(is_legacy, codes)) else added
-        has_words = record.has_words(as_map(obj.get("metadata")))
+        has_words = repair_record.has_words(as_map(obj.get("metadata")))
         is_needed = added and not has_words and applied.has_additions(obj, self.plan.settings)
         return added if is_needed else []
 
@@ -247,7 +247,7 @@ class Scan:
         """Whether all is said with the owner. To judge what a controller made takes much longer."""
         if obj["kind"] == "Pod" and self._added(obj):
             return False  # its owner looks as if it needed nothing
-        if maker in self._named or not (made.is_used(obj) or maker in self.halfway):
+        if maker in self._named or not (workload_status.is_used(obj) or maker in self.halfway):
             self._named.add(objects.reference(obj))
             return True
         self._words = self._words or words(self.plan.settings)
@@ -311,7 +311,7 @@ def _noted(result: FileResult, note: str) -> FileResult:
 
 def _excess(obj: Raw, plan: Plan) -> str:
     """Why the object is over the budget of the webhook: tenants can make large objects."""
-    return budget.excess(obj, len(templates_of(obj, plan.settings)))
+    return object_size.excess(obj, len(templates_of(obj, plan.settings)))
 
 
 def _judged(obj: Raw, plan: Plan) -> FileResult:
@@ -355,7 +355,7 @@ _WORDS = {
 
 def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
     """Text output: object by object, its owner and the findings."""
-    from webhook.reports.visible import sentence, visible
+    from webhook.reports.escaping import sentence, visible
 
     for each in told:
         result = each.result

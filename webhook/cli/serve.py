@@ -106,9 +106,9 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
         return None, NONE
     from webhook.admission.decide import PATHS
     from webhook.admission.outcome import OUTCOMES
-    from webhook.certs.failures import REASONS
+    from webhook.certs.failed_handshakes import REASONS
     from webhook.rules import ALL, RULES
-    from webhook.telemetry.scratch import Scratch
+    from webhook.telemetry.shared_folder import Scratch
 
     flag = "--metrics-bind"
     listener = listen(read_address(args.metrics_bind, dev=args.dev, flag=flag), flag)
@@ -120,7 +120,7 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
         (("tls_failures", reason) for reason in REASONS),
     )
     metrics = counting(scratch.path, expected, [rule.CODE for rule in RULES])
-    from webhook.inventory.watched import Watched
+    from webhook.inventory.watcher_metrics import Watched
     from webhook.telemetry.page import Page
 
     more = [Watched(args.snapshot)] if args.snapshot else []
@@ -156,7 +156,7 @@ def _server(
     from webhook.admission.app import create_app
     from webhook.admission.endpoint import Endpoint
     from webhook.certs.context import ServingContext
-    from webhook.certs.failures import Failures
+    from webhook.certs.failed_handshakes import Failures
     from webhook.serving.asgi import AdmissionApp
     from webhook.serving.server import Server
     from webhook.serving.waiting import Waiting

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import file_command, inputs
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, Located, Plan, Report, Skipped, Status
+from webhook.reports.escaping import sentence, storable, visible
 from webhook.reports.formats import REPORTS
 from webhook.reports.printing import PRINTED
-from webhook.reports.visible import sentence, storable, visible
-from webhook.verifying import comparison, sides
+from webhook.verifying import comparison, read_side
 from webhook.verifying.comparison import NotTaken, Result
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ def exit_code(found: Sequence[Compared]) -> int:
 
 def _sides(
     args: SimpleNamespace, minor: int, settings: Settings, stack: ExitStack
-) -> tuple[sides.Side, sides.Side]:
-    asked = sides.Asked(minor, args.exclude, settings=settings)
+) -> tuple[read_side.Side, read_side.Side]:
+    asked = read_side.Asked(minor, args.exclude, settings=settings)
     if args.git is None:
         if len(args.paths) != 2:  # noqa: PLR2004
             raise InputError("write two files or folders, OLD and NEW; or --git REVISION [PATH...]")
         _are_there(args.paths)
         old, new = args.paths
-        return sides.read([old], asked), sides.read([new], asked)
+        return read_side.read([old], asked), read_side.read([new], asked)
     from webhook.verifying import revision
 
     paths = args.paths or (os.curdir,)
@@ -78,13 +78,13 @@ def _sides(
     was = [each for each in there if os.path.lexists(each)]
     _are_there([path for path, before in zip(paths, there, strict=True) if before not in was])
     now = [each for each in paths if os.path.lexists(each)]
-    old = sides.read(was, replace(asked, base=folder, label=args.git))
+    old = read_side.read(was, replace(asked, base=folder, label=args.git))
     old.unread += [
-        sides.Unread(f"{args.git}:{path}", path, why)
+        read_side.Unread(f"{args.git}:{path}", path, why)
         for path, why in missing.items()
         if any(Path(path).is_relative_to(each) for each in below)
     ]
-    return old, sides.read(now, replace(asked, base=root))
+    return old, read_side.read(now, replace(asked, base=root))
 
 
 def _are_there(paths: Sequence[str]) -> None:
@@ -106,7 +106,7 @@ def _server(args: SimpleNamespace, settings: Settings) -> Store | None:
 def store(kubeconfig: str | None, context: str | None, settings: Settings) -> Store:
     """What this cluster would store of an object."""
     from webhook.cluster import client
-    from webhook.cluster.rehearsal import Rehearsal
+    from webhook.cluster.dry_run import Rehearsal
 
     api = client.Client(lambda: client.configuration(kubeconfig, context))
     rehearsal = Rehearsal(api, client.namespace(kubeconfig, context), settings)

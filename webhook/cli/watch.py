@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.cli import inputs
-from webhook.cli.following import Following
+from webhook.cli.settings_follower import Following
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.cluster.client import Client
     from webhook.core.settings import Settings
-    from webhook.inventory.project import Audit
+    from webhook.inventory.object_facts import Audit
     from webhook.inventory.watch import Watcher
     from webhook.kube.pod import Pod
     from webhook.telemetry.logs import Log
@@ -68,7 +68,7 @@ def _keep_certificates(
     args: SimpleNamespace, api: Client, watcher: Watcher, log: Log
 ) -> threading.Thread:
     """Start the thread that keeps the webhook's own certificates."""
-    from webhook.certs.steps import Plan
+    from webhook.certs.renewal import Plan
     from webhook.cluster import client
     from webhook.issuing.keeper import Clocks, Keeper
     from webhook.issuing.lease import Lease

@@ -1,5 +1,4 @@
 """The client of the API server, its lists, and live objects with their owners.
 
-Other rooms use: answers, applied, client, listing, made, objects, rehearsal,
-other_kinds.
+Other rooms use: answers, applied, client, dry_run, listing, objects, other_kinds, workload_status.
 """

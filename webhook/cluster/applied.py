@@ -13,7 +13,7 @@ import orjson
 
 from webhook.core.draft import Draft, copied
 from webhook.core.errors import EditError
-from webhook.evaluation import record
+from webhook.evaluation import repair_record
 from webhook.evaluation.evaluate import is_pod
 from webhook.evaluation.pod_fields import TOLERATIONS, PodFields, changes
 from webhook.evaluation.repair_fields import believed
@@ -86,7 +86,7 @@ def has_additions(obj: Raw, settings: Settings) -> bool:
 
 def _with_words(obj: Raw, settings: Settings) -> Raw:
     """The object with the legacy words of its record, where their repair is unchanged."""
-    noted = record.read(as_map(obj.get("metadata")))
+    noted = repair_record.read(as_map(obj.get("metadata")))
     made = copied(obj) if noted else obj
     for at in templates_of(obj, settings):
         fields = PodFields(made, at)

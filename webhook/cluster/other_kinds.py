@@ -14,7 +14,7 @@ import orjson
 from webhook.cluster import applied, objects
 from webhook.cluster.client import Client, Fault, Refused
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
-from webhook.evaluation import record
+from webhook.evaluation import repair_record
 from webhook.evaluation.workloads import makes_pods
 from webhook.kube.pod import as_map
 
@@ -128,7 +128,7 @@ def _has_one(obj: Raw, words: re.Pattern[bytes]) -> bool:
     """Whether it has such a word, but for its status and the record of an apply or a repair."""
     written = applied.as_written(obj)
     notes = as_map(as_map(written["metadata"]).get("annotations"))
-    rest = {key: value for key, value in notes.items() if key != record.ANNOTATION}
+    rest = {key: value for key, value in notes.items() if key != repair_record.ANNOTATION}
     try:
         text = orjson.dumps({**written, "metadata": {**written["metadata"], "annotations": rest}})
     except orjson.JSONEncodeError:  # more levels than it writes

@@ -1,6 +1,6 @@
 """The input and the output of rules: context, edits, the draft, findings, settings. Pure: no I/O.
 
-Other rooms use: budget, built_in, changes, counting, draft, edits, errors, exceptions, findings,
-guess, host_paths, legacy_images, legacy_names, limit_ranger, modes, repaired, rule, selection,
-settings, text_patterns.
+Other rooms use: built_in, changes, did_you_mean, draft, edits, errors, findings, gpu_amounts,
+host_paths, legacy_images, legacy_names, limit_ranger, modes, namespace_selection, object_size,
+policy_exceptions, repaired_annotation, rule, settings, text_patterns.
 """

@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.core import repaired
+from webhook.core import repaired_annotation
 from webhook.core.rule import RENAMES_AMOUNTS
 from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import entries, fields
@@ -76,7 +76,7 @@ class Origins:
 
 def _is_second_round(pod: Pod) -> bool:
     """Whether the pod has our annotation and is not stored yet: until then it has no uid (1.36)."""
-    return "uid" not in pod.metadata and RENAMES_AMOUNTS in repaired.earlier(pod.raw)
+    return "uid" not in pod.metadata and RENAMES_AMOUNTS in repaired_annotation.earlier(pod.raw)
 
 
 def _claimed(text: object) -> _Containers:

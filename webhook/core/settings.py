@@ -13,7 +13,7 @@ from webhook.core.built_in import (
     STARTUP_TAINTS,
     UNTOLERABLE,
 )
-from webhook.core.selection import EVERYWHERE, Selection, matches
+from webhook.core.namespace_selection import EVERYWHERE, Selection, matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.certs.authority import blocks_in, common_name, is_signed_by
-from webhook.certs.steps import distrusting
+from webhook.certs.renewal import distrusting
 from webhook.doctor.lines import FAILED, OK, WARNING, Line
 from webhook.issuing.objects import SECRET
 from webhook.kube.times import DAY, date
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.certs.authority import Identity
-    from webhook.certs.kept import Kept
-    from webhook.certs.steps import Bundles
+    from webhook.certs.own_certificates import Kept
+    from webhook.certs.renewal import Bundles
 
 _LATE = 0.8  # of its life: it should have been renewed
 _LOG = "the log of `watch` has the reason"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.doctor import registration, running
+from webhook.doctor.edited_entries import shipped
 from webhook.doctor.leftovers import leftovers
 from webhook.doctor.lines import ASK, WARNING, Line
-from webhook.doctor.shipped import shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
 from webhook.doctor import rights
 from webhook.doctor.leftovers import called, named
-from webhook.doctor.mounted import SERVER, File, file_of
+from webhook.doctor.mounted_files import SERVER, File, file_of
 from webhook.issuing.objects import SECRET, secret_of
 from webhook.kube.pod import as_items, as_map
 from webhook.settings.file import parse

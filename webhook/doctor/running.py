@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from webhook import __version__
 from webhook.certs import faults
 from webhook.certs.authority import Identity
-from webhook.certs.kept import Kept
+from webhook.certs.own_certificates import Kept
 from webhook.core.modes import Mode, is_opted_out, modes_for
-from webhook.core.repaired import REPAIRED
+from webhook.core.repaired_annotation import REPAIRED
 from webhook.doctor import certificates as of_secret
 from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
 from webhook.doctor.registration import REPAIR, again, foreign

@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.budget import excess
+from webhook.core.object_size import excess
 from webhook.evaluation.pod_fields import LISTS, Key, PodFields
-from webhook.evaluation.record import ANNOTATION as RECORD
+from webhook.evaluation.repair_record import ANNOTATION as RECORD
 from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, is_custom, merged
 from webhook.kube.pod import KINDS, REQUIRED, Raw, annotations_of, as_map
@@ -159,8 +159,8 @@ class Authors:
 
         It is one field with one owner (KEP-555): managedFields do not show which labels it had. But
         a client that owned it before, and owns it now with another value, has rewritten it. If the
-        record (evaluation/record.py) differs as well, it was written in an earlier round of this
-        request.
+        record (evaluation/repair_record.py) differs as well, it was written in an earlier round of
+        this request.
         """
         now, stored = _selector(sent), _selector(then)
         if now == stored or self._annotations.get(RECORD) != before._annotations.get(RECORD):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity.daemons import placement_of
-from webhook.core.counting import counted
+from webhook.capacity.daemonsets import placement_of
 from webhook.core.draft import Draft
-from webhook.core.exceptions import Claim, claim
 from webhook.core.findings import Finding, Safety, Severity, Verdict
+from webhook.core.gpu_amounts import counted
 from webhook.core.modes import Mode
+from webhook.core.policy_exceptions import Claim, claim
 from webhook.core.rule import Trait
 from webhook.kube.pod import Pod
 from webhook.kube.pointer import ROOT, Path

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     # Takes a code and a place in the document; returns why the edits are not made, or an empty
     # text.
     Held = Callable[[str, Path], str]
-    # Runs the rules of a stage with edits on an update (evaluation/again.py).
+    # Runs the rules of a stage with edits on an update (evaluation/template_updates.py).
     Again = Callable[["Asking", Context, Path], Verdict]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.draft import copied
 from webhook.evaluation.field_values import items
 from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key
-from webhook.evaluation.stored import is_of_gpus
+from webhook.evaluation.stored_pod import is_of_gpus
 from webhook.evaluation.update_fields import TOLERATED, Update
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import Pod

@@ -11,10 +11,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.budget import MOST_ANNOTATION_BYTES
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.core.object_size import MOST_ANNOTATION_BYTES
 from webhook.core.settings import CustomKind, Settings
-from webhook.evaluation.record import ANNOTATION
+from webhook.evaluation.repair_record import ANNOTATION
 from webhook.evaluation.workloads import BUILT_IN, custom_kinds, tokens
 from webhook.kube.accounts import SYSTEM_GROUPS, SYSTEM_PREFIXES, SYSTEM_USERS
 from webhook.kube.pod import SECTIONS
@@ -29,7 +29,7 @@ _CONTAINERS = (
 # The cost of CEL is limited (RuntimeCELCostBudgetMatchConditions). A condition above the limit is
 # an error, and with `failurePolicy: Ignore` the object is admitted without the webhook. So a
 # condition does not look at all names of a larger object; the webhook gets it, and counts itself
-# (core/budget.py).
+# (core/object_size.py).
 _MOST_CONTAINERS = 64  # for containers, and as many for init containers
 _MOST_NAMES = 32  # in the limits, and in the requests, of one container
 _TERMS = (

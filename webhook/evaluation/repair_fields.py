@@ -1,7 +1,7 @@
 """The fields of a pod that repairs write, with the forms of their values; SECURITY.md has the list.
 
-A user who writes the workload may forge the record of a repair (evaluation/record.py). So only
-fields that a repair could have written are removed: fields that a policy has set stay.
+A user who writes the workload may forge the record of a repair (evaluation/repair_record.py). So
+only fields that a repair could have written are removed: fields that a policy has set stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from webhook.core.legacy_names import (
     TOLERATIONS_ANNOTATION,
 )
 from webhook.core.settings import Placement, Settings
-from webhook.evaluation.stored import is_of_gpus, model_labels
+from webhook.evaluation.stored_pod import is_of_gpus, model_labels
 from webhook.kube.canonical import canonical, parsed
 from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, Raw, as_items, as_map
 from webhook.kube.typed import may_have

@@ -20,7 +20,7 @@ from webhook.evaluation.pod_fields import (
     is_of_settings,
 )
 from webhook.evaluation.repair_fields import RepairFields, believed
-from webhook.evaluation.stored import PLACEMENT, model_labels
+from webhook.evaluation.stored_pod import PLACEMENT, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import KINDS, Pod, Raw, as_map

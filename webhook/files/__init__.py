@@ -1,5 +1,5 @@
 """Finds the files that the command line selects, reads them, and writes new text to them.
 
-Other rooms use: candidates, capped, diff, folder, reading, replacing, results, search,
+Other rooms use: atomic_write, candidates, diff, folder, limited_reading, reading, results, search,
 search_words, source, walk, work_tree.
 """

@@ -1,8 +1,8 @@
 """Migrates one manifest inside a template: keeps the edits that are right in every branch.
 
-The part is read once for each combination of branches (ways.py). The rules run repeatedly, each
-time without the edits that holding.py has rejected, until it rejects none. Findings without edits
-are reported as manual.
+The part is read once for each combination of branches (branch_views.py). The rules run repeatedly,
+each time without the edits that held_edits.py has rejected, until it rejects none. Findings without
+edits are reported as manual.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.text_patterns import find
 from webhook.files.results import Located, Plan, Status, not_done
 from webhook.formats import legacy_pods
+from webhook.formats.branch_views import View, Ways
 from webhook.formats.file_objects import (
     AMOUNTS,
     HARMLESS,
@@ -23,9 +24,8 @@ from webhook.formats.file_objects import (
     right_labels,
     selects_nodes,
 )
-from webhook.formats.holding import Holding, Made, all_replacements, cause_in, without
-from webhook.formats.spans import written
-from webhook.formats.ways import View, Ways
+from webhook.formats.held_edits import Holding, Made, all_replacements, cause_in, without
+from webhook.formats.template_edits import written
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import (
     PATTERNS,
@@ -33,18 +33,18 @@ from webhook.rules import (
     ignored_annotations,
     missing_selector,
 )
-from webhook.templates import made_selection, unseen_mounts
+from webhook.templates import produced_selection, unseen_mounts
 from webhook.templates.actions import Kind, Template
-from webhook.templates.made_annotations import made_annotations
 from webhook.templates.placeholders import Masks, TooManyError, stands_for_part
+from webhook.templates.produced_annotations import made_annotations
 from webhook.yamlpatch.places import Place, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.files.source import Source
-    from webhook.formats.spans import Group
-    from webhook.templates.labels_in_sight import LabelsInSight
+    from webhook.formats.template_edits import Group
+    from webhook.templates.known_labels import LabelsInSight
     from webhook.templates.open_places import OpenPlaces
     from webhook.templates.regions import Region
     from webhook.yamlpatch.documents import Document
@@ -145,10 +145,10 @@ class _Part:
                 return self.holding.held[cause]
             if self.only and code not in self.only:
                 return _LOOK_FIRST
-            if selects_nodes(code, at, self.plan) and made_selection.may_be_made(
+            if selects_nodes(code, at, self.plan) and produced_selection.may_be_made(
                 document, template, open_, view.shown, legacy_pods.pod_of(at) / "spec"
             ):
-                why = made_selection.WHY
+                why = produced_selection.WHY
             else:
                 why = self._why_out_of_sight(code, at, document, open_, labels)
             if why:

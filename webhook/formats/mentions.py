@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from webhook.core.modes import Mode
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, Match, find
-from webhook.evaluation.record import ANNOTATION
+from webhook.evaluation.repair_record import ANNOTATION
 from webhook.files.results import Located, Plan, Status
 from webhook.files.source import OBJECT, Source
 from webhook.formats.file_objects import context

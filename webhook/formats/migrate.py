@@ -66,12 +66,12 @@ def _of_manifests(source: Source, plan: Plan) -> Format:
     Manifests in the text of a ConfigMap or a cloud-config are found as those in a template are.
     """
     from webhook.formats import kustomize, manifest
-    from webhook.templates import made_annotations, regions
+    from webhook.templates import produced_annotations, regions
 
     if not plan.is_values and kustomize.is_patch(source):
         return kustomize.migrate_patch
     holds_text = source.kind == "yaml" and any(regions.manifest_texts(source.text))
-    if not holds_text and not made_annotations.is_any_made(source):
+    if not holds_text and not produced_annotations.is_any_made(source):
         return manifest.migrate
     from webhook.formats import templated
 

@@ -1,8 +1,8 @@
 """Helm charts and Jinja templates: migrates the parts that do not depend on template actions.
 
 With its actions hidden, a template is usually YAML, and the rules run on it as on any manifest
-(conditional.py). Otherwise the resource name is renamed line by line (lines.py). Findings in parts
-that the template hides are reported with their line and advice.
+(conditional.py). Otherwise the resource name is renamed line by line (line_by_line.py). Findings in
+parts that the template hides are reported with their line and advice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from webhook.core.modes import IGNORE
 from webhook.core.rule import Trait
 from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, Status
 from webhook.files.source import Source
-from webhook.formats import legacy_pods, lines
+from webhook.formats import legacy_pods, line_by_line
 from webhook.formats.conditional import migrate_part
 from webhook.formats.mentions import Spans, holds_configuration, lines_said, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
@@ -96,7 +96,7 @@ class Done:
         outcome = migrate_part(self.source, template, region, self.plan, only or self.only)
         if outcome.why:
             # It is unknown which of its pods has the label.
-            renamed = lines.renamed(self.source, template, region, self.plan.settings)
+            renamed = line_by_line.renamed(self.source, template, region, self.plan.settings)
             is_left = IGNORE in self.source.text[region.start : region.end]
             found = [
                 each
@@ -119,7 +119,7 @@ class Done:
                 self.skipped.append(Skipped(why, self.source.first_line(place)))
                 self.left_alone += [] if is_made else [place]
             settings = self.plan.settings
-            outcome.located += lines.not_indented(self.source, template, region, settings)
+            outcome.located += line_by_line.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
         self.uncompared = self.uncompared or outcome.uncompared
         self.right += outcome.right

@@ -14,7 +14,7 @@ from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.settings import Taint
 from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT
-from webhook.inventory.joining import bears_a_sign
+from webhook.inventory.new_nodes import bears_a_sign
 from webhook.kube.pod import Raw, as_map
 
 if TYPE_CHECKING:

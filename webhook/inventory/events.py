@@ -2,10 +2,10 @@
 
 The API server sends the warnings about a pod to the controller that creates it, and controllers do
 not show them to users. The server has no token, but it sets an annotation on the pod
-(core/repaired.py), and the watcher sees all pods. The Event is about the controller of the pod, for
-example a ReplicaSet or Job, with the name and uid from the pod; or about the pod itself if no known
-kind of controller owns it. The name of the Event follows from the owner and the codes, so the API
-server stores it once, however many watchers send it.
+(core/repaired_annotation.py), and the watcher sees all pods. The Event is about the controller of
+the pod, for example a ReplicaSet or Job, with the name and uid from the pod; or about the pod
+itself if no known kind of controller owns it. The name of the Event follows from the owner and the
+codes, so the API server stores it once, however many watchers send it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.cluster.client import Client, Fault, Refused, address
-from webhook.core.repaired import REPAIRED, codes_in, was_sent
+from webhook.core.repaired_annotation import REPAIRED, codes_in, was_sent
 from webhook.evaluation.workloads import makes_pods
 from webhook.inventory.log_limits import LimitedLog, Outages
 from webhook.kube.pod import Raw, annotations_of, as_map, controller_of

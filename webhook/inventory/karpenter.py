@@ -14,7 +14,7 @@ from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.settings import Taint  # noqa: TC001  # pydantic reads it
 from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT, WITHOUT, Type
-from webhook.inventory.project import taints_of
+from webhook.inventory.object_facts import taints_of
 from webhook.kube import quantity
 from webhook.kube.pod import Raw, as_items, as_map, labels_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.inventory import cluster_autoscaler, karpenter, project
+from webhook.inventory import cluster_autoscaler, karpenter, object_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.core.settings import Settings
-    from webhook.inventory.kept import Kept
+    from webhook.inventory.kind_facts import Kept
     from webhook.inventory.store import Store
 
 
@@ -29,18 +29,20 @@ class Kind:
     only: str = ""  # namespace/name of the only object that counts
 
 
-def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) -> tuple[Kind, ...]:
+def kinds(
+    store: Store, settings: Settings, audit: object_facts.Audit | None = None
+) -> tuple[Kind, ...]:
     """All kinds that are watched. RBAC must allow list and watch of them; see manifests/."""
-    keys = project.namespace_keys(settings)
+    keys = object_facts.namespace_keys(settings)
 
     def node(raw: dict[str, Any]) -> Any:
-        return project.node(raw, settings)
+        return object_facts.node(raw, settings)
 
     def pod(raw: dict[str, Any]) -> Any:
-        return project.pod(raw, settings, audit)
+        return object_facts.pod(raw, settings, audit)
 
     def namespace(raw: dict[str, Any]) -> Any:
-        return project.namespace(raw, keys)
+        return object_facts.namespace(raw, keys)
 
     status = settings.capacity.autoscaler_status
     autoscaler, _, name = status.partition("/")
@@ -50,7 +52,11 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) 
     dra = tuple(f"/apis/resource.k8s.io/{v}/deviceclasses" for v in ("v1", "v1beta2", "v1beta1"))
     group = "karpenter.sh"
     pools = tuple(f"/apis/{group}/{v}/nodepools" for v in ("v1", "v1beta1"))
-    of_class, of_device, of_pool = project.runtime_class, project.device_class, karpenter.node_pool
+    of_class, of_device, of_pool = (
+        object_facts.runtime_class,
+        object_facts.device_class,
+        karpenter.node_pool,
+    )
     of_map = cluster_autoscaler.groups
     return (
         Kind("nodes", "Node", ("/api/v1/nodes",), store.nodes, node),
@@ -68,7 +74,7 @@ def add(known: Iterable[Kind], kind: str, raw: dict[str, Any], position: int, no
 
     Objects that the inventory does not use are ignored.
     """
-    key = project.key_of(raw) or str(position)
+    key = object_facts.key_of(raw) or str(position)
     for each in known:
         if each.kind == kind and each.only in ("", key):
             each.kept.put(key, each.project(raw), now)

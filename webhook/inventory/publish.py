@@ -22,10 +22,10 @@ from zlib import crc32
 
 import orjson
 
-from webhook.capacity import nodesets
+from webhook.capacity import node_sets
 from webhook.capacity.node_index import NodeIndex
 from webhook.capacity.nodes import Inventory, Node, NodeClass
-from webhook.files import capped
+from webhook.files import limited_reading
 
 if TYPE_CHECKING:
     from webhook.core.settings import Settings
@@ -35,8 +35,8 @@ INVENTORY = "inventory"
 STATUS = "status.json"
 _FORMAT = 6
 _OS = "kubernetes.io/os"
-_LARGEST = 256 * capped.MIB  # the snapshot of 15,000 nodes takes about 10
-_LARGEST_STATUS = capped.MIB
+_LARGEST = 256 * limited_reading.MIB  # the snapshot of 15,000 nodes takes about 10
+_LARGEST_STATUS = limited_reading.MIB
 AHEAD_SECONDS = 5.0  # between the clocks of two processes
 STALE_SECONDS = 300.0  # an inventory that may be so old denies nothing
 
@@ -269,7 +269,7 @@ class Snapshot:
             if seen == self._seen:
                 return None
             # Read, not mapped into memory: if a mapped file is cut short, the process is killed.
-            data = capped.read(self._inventory, _LARGEST)
+            data = limited_reading.read(self._inventory, _LARGEST)
         except OSError as error:
             self.fault = f"{self._inventory}: cannot be read: {error.strerror}"
             self._seen = ()  # the same file may come back
@@ -286,7 +286,7 @@ class Snapshot:
     def recall(self, store: Store) -> None:
         """Restore what the last process of the watcher knew, if anything is there."""
         with suppress(OSError, ValueError, TypeError, KeyError):
-            parsed = parse(capped.read(self._inventory, _LARGEST))
+            parsed = parse(limited_reading.read(self._inventory, _LARGEST))
             store.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
 
     def status(self, now: float = inf) -> Status:
@@ -306,7 +306,7 @@ class Snapshot:
         A time in the future comes from a wrong clock, and would hide a dead watcher until then.
         """
         try:
-            return _status(capped.read(self._status, _LARGEST_STATUS), now)
+            return _status(limited_reading.read(self._status, _LARGEST_STATUS), now)
         except FileNotFoundError:
             fault = _MISSING
         except PermissionError:
@@ -365,19 +365,19 @@ def gpu_nodes(index: NodeIndex) -> list[Node]:
     for key in index.labels:
         table = index.label(key)
         for value in table:
-            for number in nodesets.numbers(table.having(value)):
+            for number in node_sets.numbers(table.having(value)):
                 if number in wanted:
                     labels[number][key] = value
     taints = {
         number: taints
         for taints, nodes in index.taint_sets
-        for number in nodesets.numbers(nodes)
+        for number in node_sets.numbers(nodes)
         if number in wanted
     }
     gpus: dict[int, dict[str, int]] = {number: {} for number in wanted}
     for resource, steps in index.allocatable.items():
         for amount, text in steps:  # ascending: the last one counts
-            for number in nodesets.numbers(nodesets.decode(text)):
+            for number in node_sets.numbers(node_sets.decode(text)):
                 if number in wanted:
                     gpus[number][resource] = amount
     return [Node(name, labels[n], taints[n], gpus[n]) for n, name in wanted.items()]

@@ -18,15 +18,15 @@ from webhook.core.settings import Capacity
 from webhook.inventory import autoscalers, cluster_autoscaler, karpenter
 from webhook.inventory.cluster_autoscaler import Group, shown
 from webhook.inventory.instance_types import known_types
-from webhook.inventory.joining import joining, sliced_anew
 from webhook.inventory.karpenter import NodePool
-from webhook.inventory.kept import Data, Hints, Kept
-from webhook.inventory.memory import Memory
+from webhook.inventory.kind_facts import Data, Hints, Kept
+from webhook.inventory.lost_gpus import Memory
+from webhook.inventory.new_nodes import joining, sliced_anew
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.inventory.project import Amounts, ClassFacts, NamespaceFacts, PodFacts
+    from webhook.inventory.object_facts import Amounts, ClassFacts, NamespaceFacts, PodFacts
 
 _CLASSES: TypeAdapter[Data[tuple[str, ...]]] = TypeAdapter(Data[tuple[str, ...]])
 _POOLS: TypeAdapter[Data[NodePool]] = TypeAdapter(Data[NodePool])

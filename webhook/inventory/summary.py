@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.inventory import autoscalers
 from webhook.inventory.kinds import add, kinds
-from webhook.inventory.project import amounts
+from webhook.inventory.object_facts import amounts
 from webhook.inventory.store import Store
 from webhook.kube.pod import as_map
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.capacity.nodes import NodeClass
     from webhook.core.settings import Pool, Settings, Taint
-    from webhook.inventory.project import Audit
+    from webhook.inventory.object_facts import Audit
 
 
 class Amount(NamedTuple):

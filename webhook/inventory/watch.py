@@ -12,8 +12,8 @@ import orjson
 
 from webhook.inventory.events import Events
 from webhook.inventory.kinds import kinds
+from webhook.inventory.list_and_watch import Loop, Retired, State
 from webhook.inventory.log_limits import LimitedLog, Outages
-from webhook.inventory.loop import Loop, Retired, State
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot, memory_of
 from webhook.inventory.store import Store
 from webhook.rules import leak_guard
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from webhook.cluster.client import Client
     from webhook.core.settings import Settings
-    from webhook.inventory import project
+    from webhook.inventory import object_facts
     from webhook.telemetry.logs import Log
 
 TICK_SECONDS = 0.25
@@ -48,7 +48,7 @@ class Watcher:
         settings: Settings,
         folder: Path,
         log: Log,
-        audit_of: Callable[[Settings], project.Audit | None] = lambda _: None,
+        audit_of: Callable[[Settings], object_facts.Audit | None] = lambda _: None,
     ) -> None:
         """`audit_of` returns the audit of the leak guard for given settings."""
         self.client = client

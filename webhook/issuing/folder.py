@@ -12,7 +12,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from webhook.certs.authority import Identity
-from webhook.files import capped
+from webhook.files import limited_reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ _NAMES = ("tls.crt", "tls.key")
 def read(folder: Path) -> Identity | None:
     """The pair in the folder, if there is a good one."""
     try:
-        texts = [capped.read(folder / name, capped.MIB) for name in _NAMES]
+        texts = [limited_reading.read(folder / name, limited_reading.MIB) for name in _NAMES]
     except OSError:
         return None
     return Identity.read(*texts)

@@ -2,7 +2,7 @@
 
 In each replica a pass reads the Secret and the webhook configurations, and gives the leaf to the
 server beside it as soon as the bundles trust it. In the replica that holds the Lease, it also takes
-the steps that certs/steps.py finds. A fault of one object, such as a missing right, stops neither
+the steps that certs/renewal.py finds. A fault of one object, such as a missing right, stops neither
 the others nor the watcher; the log has it once.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from webhook.certs.kept import Kept
-from webhook.certs.steps import Fill, Plan, Situation, distrusting, next_step
+from webhook.certs.own_certificates import Kept
+from webhook.certs.renewal import Fill, Plan, Situation, distrusting, next_step
 from webhook.cluster.client import Fault, Refused
 from webhook.issuing import folder
 from webhook.issuing.objects import bundles_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.certs.authority import Identity
-    from webhook.certs.steps import Bundles
+    from webhook.certs.renewal import Bundles
     from webhook.issuing.lease import Lease
     from webhook.issuing.objects import Configuration, Objects, Secret
     from webhook.telemetry.logs import Log

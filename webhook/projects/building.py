@@ -20,14 +20,14 @@ from webhook.formats import kustomization
 from webhook.kube.pod import as_items, as_map
 from webhook.projects.added_labels import label, rename
 from webhook.projects.harmless_places import is_harmless, replaces_harmlessly
-from webhook.projects.inflated import charts_of
+from webhook.projects.inflated_charts import charts_of
 from webhook.projects.patching import UnsureError, patched
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from webhook.projects.inflated import Chart
+    from webhook.projects.inflated_charts import Chart
 
     Raw = dict[str, Any]
 

@@ -28,7 +28,7 @@ from webhook.projects import same_pods
 from webhook.projects.building import Build, Builder, Loose, Made
 from webhook.projects.chart import Asked
 from webhook.projects.chart import migrated as migrate_in_chart
-from webhook.projects.inflated import charts_of
+from webhook.projects.inflated_charts import charts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
 """Prints the findings of `scan` and `migrate`, in formats for users and for programs.
 
-Other rooms use: formats, printing, text, usage, visible.
+Other rooms use: escaping, formats, printing, text, usage.
 """

@@ -8,8 +8,8 @@ from webhook import __version__
 from webhook.files import diff
 from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports import printing
+from webhook.reports.escaping import storable
 from webhook.reports.excerpt import Lines
-from webhook.reports.visible import storable
 from webhook.rules import is_legacy
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import html
 from importlib.resources import files
 from string import Template
 
-from webhook.reports.visible import visible
+from webhook.reports.escaping import visible
 
 _ROOM = files("webhook.reports")
 

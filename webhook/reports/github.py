@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from webhook.files.results import Report, Status
+from webhook.reports.escaping import sentence, visible
 from webhook.reports.rules import manuals
 from webhook.reports.text import summary
-from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,12 +16,12 @@ from webhook import __version__
 from webhook.files import diff
 from webhook.files.results import FileResult, Located, Report, Skipped, Status
 from webhook.kube.times import date
+from webhook.reports.escaping import sentence, visible
 from webhook.reports.excerpt import ChangedLines, Excerpt, Lines, shortened
 from webhook.reports.frame import escaped as _text
 from webhook.reports.frame import framed, part
 from webhook.reports.rules import Manual, manuals
 from webhook.reports.text import WORDS, shown, summary, words
-from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

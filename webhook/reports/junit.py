@@ -5,9 +5,9 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.escaping import sentence, visible
 from webhook.reports.excerpt import Lines
 from webhook.reports.text import WORDS, Style, marked, summary
-from webhook.reports.visible import sentence, visible
 
 _FAILED = (Status.FIXABLE, Status.MANUAL)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from webhook.files import diff
 from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.escaping import relative_uri, sentence, visible
 from webhook.reports.rules import manuals
 from webhook.reports.text import WORDS, shown, summary
-from webhook.reports.visible import relative_uri, sentence, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import __version__
 from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.escaping import relative_uri, sentence, storable, visible
 from webhook.reports.excerpt import Lines
 from webhook.reports.rules import Manual, manuals
-from webhook.reports.visible import relative_uri, sentence, storable, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from webhook.files import diff
 from webhook.files.results import FileResult, Located, Report, Skipped, Status
+from webhook.reports.escaping import sentence, visible
 from webhook.reports.excerpt import ChangedLines, Excerpt, Lines
 from webhook.reports.rules import manuals
-from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

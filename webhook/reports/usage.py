@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import __version__
 from webhook.kube.times import DAY, date
+from webhook.reports.escaping import sentence
 from webhook.reports.frame import escaped, framed
 from webhook.reports.printing import as_json, as_yaml
-from webhook.reports.visible import sentence
 from webhook.rules import is_legacy
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.capacity import daemons
+from webhook.capacity import daemonsets
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context, Facts, Stage
 from webhook.kube.pod import as_items
@@ -54,8 +54,8 @@ def _of_template(written: Pod, pod: Pod, cx: Context) -> Iterator[Finding]:
     """What the controller makes of the template: as it was written, or as it is repaired."""
     is_repaired = cx.in_manifest or cx.settings.workloads.repair
     template = pod if is_repaired else written
-    will = daemons.outcome(template, pod, cx)
-    parts = [p for p in daemons.PLACEMENT if template.spec.get(p) != pod.spec.get(p)]
+    will = daemonsets.outcome(template, pod, cx)
+    parts = [p for p in daemonsets.PLACEMENT if template.spec.get(p) != pod.spec.get(p)]
     if parts and (will.no_pod or will.too_few):
         message = (
             "the DaemonSet controller reads this template, not the repaired pods, and by it "

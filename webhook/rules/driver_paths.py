@@ -36,8 +36,8 @@ from webhook.core.host_paths import (
     may_be_driver,
 )
 from webhook.core.legacy_images import manages_driver
+from webhook.core.namespace_selection import translated
 from webhook.core.rule import Context, Facts, Stage, Trait
-from webhook.core.selection import translated
 from webhook.core.text_patterns import DRIVER_TEXT, Match, Pattern, find
 from webhook.kube.pod import Container, Pod, as_map
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.capacity.node_index import NodeIndex
-    from webhook.capacity.nodesets import NodeSet
+    from webhook.capacity.node_sets import NodeSet
     from webhook.kube.pod import Pod
 
 NAME = "full-now"

@@ -42,9 +42,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core.counting import Amount, Asked, asking, value_of
 from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity, choice
+from webhook.core.gpu_amounts import Amount, Asked, asking, value_of
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import RENAMES_AMOUNTS, Context, Facts, Stage, Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, Pattern

@@ -34,7 +34,7 @@ from webhook.capacity.runtime_class import as_admitted, in_namespace, node_selec
 from webhook.capacity.why_not import why_bound, why_never, why_unknown, why_unsure
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context, Facts, Stage
-from webhook.evaluation import record
+from webhook.evaluation import repair_record
 from webhook.kube.pod import REQUIRED, Pod, as_map
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _is_of_repair(pod: Pod, cx: Context) -> bool:
     """Whether the repair of this template wrote the required node affinity that stands in it."""
-    noted = record.read(as_map(cx.workload.get("metadata"))).get(str(pod.at), {})
+    noted = repair_record.read(as_map(cx.workload.get("metadata"))).get(str(pod.at), {})
     _, written = noted.get(_TERMS, (None, None))
     node_affinity = as_map(pod.affinity.get("nodeAffinity"))
     stands = as_map(node_affinity.get(REQUIRED)).get("nodeSelectorTerms")

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core.counting import counted
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
+from webhook.core.gpu_amounts import counted
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube import quantity
 from webhook.kube.pod import SECTIONS, Pod

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
-from webhook.files import capped
+from webhook.files import limited_reading
 from webhook.settings.mistakes import mistakes
 from webhook.settings.nodes import Document, Mistake, Place, lines, position
 from webhook.settings.schema import at
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _MOST = 100  # mistakes that are reported at once
-_LARGEST = 4 * capped.MIB  # a ConfigMap has at most 1
+_LARGEST = 4 * limited_reading.MIB  # a ConfigMap has at most 1
 
 
 class MistakesError(SettingsError):
@@ -73,7 +73,7 @@ def parse(text: str, file: str = "settings") -> Settings:
 def read(file: str, *, pipes: bool = False) -> SettingsFile:
     """As load(), with places."""
     try:
-        content = capped.read(file, _LARGEST, pipes=pipes)
+        content = limited_reading.read(file, _LARGEST, pipes=pipes)
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}; name a file") from error
     return read_text(decoded(content, file), file)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from webhook.core.guess import did_you_mean
+from webhook.core.did_you_mean import did_you_mean
 from webhook.reports.printing import in_one_line
 from webhook.settings.nodes import (
     AT_THE_NAME,

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from webhook.core import settings as core
 from webhook.core.built_in import MANAGEMENT_NAMESPACES
-from webhook.core.selection import Selection
+from webhook.core.namespace_selection import Selection
 from webhook.settings import values as v
 from webhook.settings.maps import DEFAULT, Map, Section
 

@@ -1,4 +1,4 @@
 """What the program reports about its own work: JSON lines and metrics.
 
-Other rooms use: logs, metrics, page, scratch.
+Other rooms use: logs, metrics, page, shared_folder.
 """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from webhook.telemetry.logs import Log
-    from webhook.telemetry.scratch import Scratch
+    from webhook.telemetry.shared_folder import Scratch
 
 CONNECTION_SECONDS = 10.0  # for a whole scrape
 MOST_CONNECTIONS = 8

@@ -1,4 +1,4 @@
 """Proves that files through the webhook are other files without it.
 
-Other rooms use: comparison, proven, revision, sides, trial.
+Other rooms use: comparison, read_side, revision, trial, unproven.
 """

@@ -17,20 +17,20 @@ from webhook.kube.api_versions import workload_successor
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import as_map
 from webhook.reports.printing import as_yaml
-from webhook.verifying.anew import common, marked, unmarked
 from webhook.verifying.generated_names import generated, without_hashes
 from webhook.verifying.normal_form import normal_form
 from webhook.verifying.opted_out import OptOuts
-from webhook.verifying.sides import rendered_again
+from webhook.verifying.random_values import common, marked, unmarked
+from webhook.verifying.read_side import rendered_again
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from webhook.files.results import Plan
+    from webhook.verifying.admitted import Meant
     from webhook.verifying.generated_names import Names
-    from webhook.verifying.sides import Found, Side, Unread
-    from webhook.verifying.through import Meant
+    from webhook.verifying.read_side import Found, Side, Unread
 
     Raw = dict[str, Any]
     # What an API server would store of an object; NotTaken if it refuses it.

@@ -16,7 +16,7 @@ from webhook.kube.pod import as_map
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.verifying.sides import Found
+    from webhook.verifying.read_side import Found
 
     Raw = dict[str, Any]
     # By what is beside it and its namespace: the names, and what they are without the hash.

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import copied
-from webhook.core.repaired import REPAIRED
-from webhook.evaluation import record
+from webhook.core.repaired_annotation import REPAIRED
+from webhook.evaluation import repair_record
 from webhook.evaluation.workloads import group_of, templates_of
 from webhook.kube import quantity
 from webhook.kube.api_versions import OTHERS, WORKLOADS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # What the API server writes into each object that it stores; no manifest means anything by it.
 _OF_THE_SERVER = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
-_OUR_NOTES = (REPAIRED, record.ANNOTATION)
+_OUR_NOTES = (REPAIRED, repair_record.ANNOTATION)
 # Maps whose null values are empty texts, since they are maps of texts in Go.
 _OF_TEXTS = ("labels", "annotations", "nodeSelector", "matchLabels")
 # Without a selector nothing is selected, with an empty one everything is.

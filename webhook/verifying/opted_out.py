@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from webhook.formats.opt_outs import is_left_alone
 from webhook.kube.pod import as_map
-from webhook.verifying.through import Meant, through
+from webhook.verifying.admitted import Meant, through
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.files.results import Plan
-    from webhook.verifying.sides import Found
+    from webhook.verifying.read_side import Found
 
 
 @dataclass(frozen=True, slots=True)

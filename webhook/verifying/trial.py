@@ -31,10 +31,10 @@ from webhook.templates import actions
 from webhook.templates.filling import Form
 from webhook.templates.regions import parts
 from webhook.verifying import unread_places
+from webhook.verifying.admitted import through
 from webhook.verifying.normal_form import normal_form
-from webhook.verifying.rereading import Reader
+from webhook.verifying.similar_texts import Reader
 from webhook.verifying.stand_ins import Place
-from webhook.verifying.through import through
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:

@@ -1,0 +1,193 @@
+"""The possible texts of a part of a template (views): one for each combination of branches.
+
+Irrelevant conditions are fixed in all views: the branch that leaves the most text readable is used.
+With their other branches the text must only stay YAML.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.core.modes import IGNORE
+from webhook.evaluation.workloads import objects
+from webhook.templates import cases
+from webhook.templates.actions import Kind, blank
+from webhook.templates.cases import Case, Rest
+from webhook.templates.known_labels import LabelsInSight
+from webhook.templates.open_places import OpenPlaces
+from webhook.yamlpatch import documents, style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from webhook.kube.pointer import Path
+    from webhook.templates.actions import Action, Template
+    from webhook.templates.placeholders import Masks
+    from webhook.templates.regions import Region
+    from webhook.yamlpatch.documents import Document, Stream
+    from webhook.yamlpatch.places import Replacement
+
+_LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
+_ALIAS = re.compile(r"[-:,\[{]\s+\*[\w.-]")  # its text stands in another place
+_OF_RULES = re.compile(rf"{_LEGACY.pattern}|nvidia|privileged")
+
+
+@dataclass(eq=False, slots=True)
+class View:
+    """The text of the part for one combination of branches."""
+
+    case: Case
+    shown: str
+    documents: tuple[Document, ...]
+
+    @property
+    def duplicates(self) -> int:
+        """Names that occur twice in a map: in an impossible combination, or by mistake."""
+        return sum(len(each.duplicates) for each in self.documents)
+
+
+class Ways:
+    """The views of one part."""
+
+    def __init__(self, template: Template, region: Region, masks: Masks) -> None:
+        self.template = template
+        self.region = region
+        self.masks = masks
+        self.others: list[View] = []  # these must only stay YAML
+        self.doubled: list[View] = []  # for these only findings are reported
+        self.why = "holds nothing"  # or why a view could not be read
+        self._streams: dict[str, Stream] = {}
+        self._before = blank(template.text[: region.start])
+        self.views = self._found()
+        self.others = [each for each in self.others if each not in self.views]
+
+    def open_objects(self, view: View, document: Document) -> Callable[[Path], bool]:
+        """Whether actions choose, repeat or write text of the object at a place of the document.
+
+        Text between two objects belongs to the one before it.
+        """
+        first, last = self.region.start, self.region.end
+        if not self._writes(first, last):
+            return lambda _: False
+        starts = sorted(
+            each.place(at)[0] for each in view.documents for at, _ in objects(each.data)
+        )
+        if len(starts) < 2 or _ALIAS.search(view.shown, first, last):  # noqa: PLR2004
+            return lambda _: True
+        ends = [*starts[1:], last]
+        starts[0] = first
+
+        def is_open(at: Path) -> bool:
+            number = max(bisect_right(starts, document.place(at)[0]) - 1, 0)
+            return self._writes(starts[number], ends[number])
+
+        return is_open
+
+    def _writes(self, start: int, end: int) -> bool:
+        """Whether actions choose or repeat some of this text, or write some outside of comments."""
+        return any(
+            each.kind not in {Kind.COMMENT, Kind.SILENT} and not self._is_comment(each)
+            for each in self.template.actions_in(start, end)
+        )
+
+    def _is_comment(self, action: Action) -> bool:
+        """Whether it only writes into a comment of YAML."""
+        text = self.template.text
+        line = text[style.line_start(text, action.start) : action.start]
+        return action.kind is Kind.WRITES and line.lstrip().startswith("#")
+
+    def shows(self, view: View, start: int, end: int) -> bool:
+        """Whether all of this span is active in the view."""
+        return cases.is_active(self.template, view.case, start, end)
+
+    def _views(self, known: Iterable[Case]) -> Iterator[View]:
+        """The cases that can be read; of several with the same text only the first."""
+        texts: set[str] = set()
+        for case in known:
+            shown = self._shown(case)
+            if shown in texts:
+                continue
+            texts.add(shown)
+            stream = self.read(shown)
+            if stream.unread:
+                self.why = stream.unread[0].reason
+            elif stream.documents:
+                yield View(case, shown, stream.documents)
+
+    def bare(self, case: Case) -> tuple[Document, ...]:
+        """The same case without the irrelevant conditions: additions are possible there."""
+        if case.rest is Rest.NONE:
+            return ()
+        return self.read(self._shown(Case(case.known, Rest.NONE))).documents
+
+    def read(self, text: str) -> Stream:
+        """The documents of a text, read once: many cases have the same text."""
+        if text not in self._streams:
+            self._streams[text] = documents.read(text)
+        return self._streams[text]
+
+    def _shown(self, case: Case) -> str:
+        inside = cases.hidden(self.template, case, self.masks)
+        return self._before + inside[self.region.start : self.region.end]
+
+    def show(self, start: int, end: int) -> bool:
+        """Whether all of this span is active in any view."""
+        return any(self.shows(each, start, end) for each in self.views)
+
+    def is_active(self, view: View, replacement: Replacement) -> bool:
+        """Whether the replaced text, and the text around it, is active in the view."""
+        wide = replacement.start == replacement.end
+        return cases.is_active(
+            self.template, view.case, replacement.start - wide, replacement.end + wide
+        )
+
+    def open(self, document: Document) -> OpenPlaces:
+        """The places where the template may add to this document."""
+        return OpenPlaces(document, self.template, self.masks, self.region)
+
+    def labels(self, document: Document, open_: OpenPlaces) -> LabelsInSight:
+        """The known selectors and labels of the document."""
+        return LabelsInSight(document, self.template, self.masks, open_)
+
+    def _found(self) -> list[View]:
+        """The views that can be read."""
+        region = self.region
+        known = cases.views(self.template, region.start, region.end, _matters)
+        best: list[View] = []
+        for rest in Rest:
+            views = list(self._views(Case(each, rest) for each in known))
+            clean = self._telling(views)
+            self.others += [each for each in views if len({*each.case.known.values()}) <= 1]
+            if _readable(clean) > _readable(best):
+                best, self.doubled = clean, self._doubled(views, clean)
+        return best
+
+    def _telling(self, views: list[View]) -> list[View]:
+        """The views without duplicates, and those with text that no other view shows."""
+        telling = [each for each in views if not each.duplicates]
+        text, region = self.template.text, self.region
+        for found in _LEGACY.finditer(text, region.start, region.end):
+            shows = [v for v in views if self.shows(v, *found.span())]
+            if not any(each in telling for each in shows):
+                telling += shows
+        return telling or views
+
+    def _doubled(self, views: list[View], clean: list[View]) -> list[View]:
+        """The only views that show a word although a name occurs twice in them."""
+        found: list[View] = []
+        for word in _OF_RULES.finditer(self.template.text, self.region.start, self.region.end):
+            shows = [each for each in views if self.shows(each, *word.span())]
+            if not any(each in clean or each in found for each in shows):
+                found += shows[:1]
+        return found
+
+
+def _readable(views: list[View]) -> tuple[bool, int]:
+    return bool(views) and not any(each.duplicates for each in views), len(views)
+
+
+def _matters(text: str) -> bool:
+    return _LEGACY.search(text) is not None or "nvidia" in text or IGNORE in text
