@@ -89,7 +89,7 @@ THERE = Inventory(group(NODES))
     ],
 )
 def test_what_the_cluster_can_be_asked(cx: Context, expected: dict[str, int]) -> None:
-    assert fit.asked(ONE_OF_EACH, cx) == expected
+    assert fit.requested(ONE_OF_EACH, cx) == expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.certs.chains import CHAINS, SERVER
 from webhook.certs.authority import BACKDATED, Identity, blocks_in, new_authority
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import (
     CA_LIFE,
     LEAF_LIFE,
@@ -32,26 +32,28 @@ NOW = 1_800_000_000.0
 PLAN = Plan(("gpu-webhook.gpu-webhook.svc", "10.1.2.3"))
 CA, NEXT, OLD = (PLAN.authority(NOW - n * DAY) for n in (3, 1, 5))
 LEAF = PLAN.leaf(CA, NOW - DAY)
-FULL = Kept(CA, None, (), 0.0, LEAF)
+FULL = OwnCertificates(CA, None, (), 0.0, LEAF)
 ROTATING = replace(FULL, next=NEXT)
-ROTATED = Kept(CA, None, (OLD.certificate,), NOW + DAY, LEAF)
+ROTATED = OwnCertificates(CA, None, (OLD.certificate,), NOW + DAY, LEAF)
 FOREIGN = new_authority("somebody's", NOW - DAY, NOW + DAY).text
 ONE = "mutating/gpu-webhook"
 
 
-def at(kept: Kept, *bundles: bytes, **more: Any) -> Situation:
+def at(kept: OwnCertificates, *bundles: bytes, **more: Any) -> Situation:
     usual = {"is_stored": True, "barred": (), "now": NOW, "leaf_age": 0.0}
     return Situation(kept, bundles={ONE: bundles} if bundles else {}, **{**usual, **more})
 
 
-def stored(step: object) -> Kept:
+def stored(step: object) -> OwnCertificates:
     assert isinstance(step, Store)
     return step.kept
 
 
-@pytest.mark.parametrize("kept", [Kept(), FULL, ROTATING, ROTATED], ids=["", "full", "next", "old"])
-def test_what_is_written_is_read_again(kept: Kept) -> None:
-    assert Kept.read(kept.data(), NOW).data() == kept.data()
+@pytest.mark.parametrize(
+    "kept", [OwnCertificates(), FULL, ROTATING, ROTATED], ids=["", "full", "next", "old"]
+)
+def test_what_is_written_is_read_again(kept: OwnCertificates) -> None:
+    assert OwnCertificates.read(kept.data(), NOW).data() == kept.data()
 
 
 @pytest.mark.parametrize("name", sorted(ROTATING.data()))
@@ -65,8 +67,8 @@ def test_a_damaged_part_is_read_as_missing_and_the_others_as_they_are(
 ) -> None:
     data = ROTATING.data()
     part = {"ca": "ca", "next-ca": "next", "tls": "leaf"}[name.partition(".")[0]]
-    found = Kept.read({**data, name: text}, NOW)
-    whole = Kept.read(data, NOW)
+    found = OwnCertificates.read({**data, name: text}, NOW)
+    whole = OwnCertificates.read(data, NOW)
     assert getattr(found, part) in ((None,) if text != data[name] else (getattr(whole, part),))
     others = {"ca", "next", "leaf", "old"} - {part}
     assert all(getattr(found, each) == getattr(whole, each) for each in others)
@@ -76,14 +78,14 @@ def test_a_damaged_part_is_read_as_missing_and_the_others_as_they_are(
     "until", [b"", b"soon", b"\xff"], ids=["no time", "no time in it", "bytes"]
 )
 def test_old_cas_without_a_time_are_kept_for_a_month(until: bytes) -> None:
-    found = Kept.read({**ROTATED.data(), "old-ca.until": until}, NOW)
+    found = OwnCertificates.read({**ROTATED.data(), "old-ca.until": until}, NOW)
     assert found.old == (OLD.certificate,)
     assert found.until == NOW + 30 * DAY
 
 
 @pytest.mark.parametrize("ahead", [-4 * DAY, CA_LIFE], ids=["not yet valid", "expired"])
 def test_pairs_of_another_time_are_missing(ahead: float) -> None:
-    assert Kept.read(ROTATING.data(), NOW + ahead) == Kept()
+    assert OwnCertificates.read(ROTATING.data(), NOW + ahead) == OwnCertificates()
 
 
 IN_ORDER = {
@@ -95,20 +97,20 @@ IN_ORDER = {
 
 
 @pytest.mark.parametrize(("kept", "bundle"), IN_ORDER.values(), ids=IN_ORDER)
-def test_nothing_is_done_when_all_is_in_order(kept: Kept, bundle: bytes) -> None:
+def test_nothing_is_done_when_all_is_in_order(kept: OwnCertificates, bundle: bytes) -> None:
     assert next_step(at(kept, bundle, bundle), PLAN) is None
     assert next_step(at(kept), PLAN) is None
 
 
-def has_leaf_of(kept: Kept, ca: Identity | None) -> bool:
+def has_leaf_of(kept: OwnCertificates, ca: Identity | None) -> bool:
     assert kept.leaf is not None
     assert ca is not None
     return distrusting(kept.leaf, {ONE: (ca.text,)}) == []
 
 
 # The situation, and what is expected of what is stored next.
-STORES: dict[str, tuple[Situation, Callable[[Kept], bool]]] = {
-    "nothing is there": (at(Kept(), b""), lambda k: has_leaf_of(k, k.ca) and not k.next),
+STORES: dict[str, tuple[Situation, Callable[[OwnCertificates], bool]]] = {
+    "nothing is there": (at(OwnCertificates(), b""), lambda k: has_leaf_of(k, k.ca) and not k.next),
     "the Secret has other bytes": (at(FULL, is_stored=False), lambda k: k == FULL),
     "a lost CA is in a bundle": (
         at(FULL, CA.text + OLD.text),
@@ -152,11 +154,13 @@ STORES: dict[str, tuple[Situation, Callable[[Kept], bool]]] = {
 
 
 @pytest.mark.parametrize(("situation", "expected"), STORES.values(), ids=STORES)
-def test_the_secret_is_written(situation: Situation, expected: Callable[[Kept], bool]) -> None:
+def test_the_secret_is_written(
+    situation: Situation, expected: Callable[[OwnCertificates], bool]
+) -> None:
     assert expected(stored(next_step(situation, PLAN)))
 
 
-FILLS: dict[str, tuple[Kept, bytes, bytes]] = {
+FILLS: dict[str, tuple[OwnCertificates, bytes, bytes]] = {
     "an empty one": (FULL, b"", CA.text),
     "only a line end, as cert-manager writes": (FULL, b"\n", CA.text),
     "no PEM": (FULL, b"nonsense", CA.text),
@@ -201,7 +205,7 @@ def test_a_chain_is_trusted_as_by_an_api_server(
 
 
 @pytest.mark.parametrize(("kept", "bundle", "wanted"), FILLS.values(), ids=FILLS)
-def test_a_bundle_is_filled(kept: Kept, bundle: bytes, wanted: bytes) -> None:
+def test_a_bundle_is_filled(kept: OwnCertificates, bundle: bytes, wanted: bytes) -> None:
     assert next_step(at(kept, wanted, bundle), PLAN) == Fill(ONE, (wanted, wanted))
     assert filled(wanted, kept, NOW) == wanted
     step = next_step(at(kept, bundle, barred={ONE}), PLAN)
@@ -209,7 +213,7 @@ def test_a_bundle_is_filled(kept: Kept, bundle: bytes, wanted: bytes) -> None:
 
 
 @pytest.mark.parametrize("kept", [ROTATING, replace(ROTATED, until=NOW)], ids=["next", "old"])
-def test_no_ca_changes_while_a_configuration_is_out_of_reach(kept: Kept) -> None:
+def test_no_ca_changes_while_a_configuration_is_out_of_reach(kept: OwnCertificates) -> None:
     assert next_step(at(kept, barred={ONE}), PLAN) is None
 
 

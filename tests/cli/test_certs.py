@@ -10,7 +10,7 @@ import pytest
 from tests.issuing.fake_api import NAMESPACE, SECRETS, FakeApi, path_of
 from tests.issuing.replicas import DAY, HOST, Replica, Time
 from webhook.certs.authority import new_authority
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.cli import certs
 from webhook.cli.main import main
 from webhook.cluster.client import Refused
@@ -67,8 +67,8 @@ class Bench:
     def connect(self, _: object) -> tuple[SimpleNamespace, Objects]:
         return SimpleNamespace(now=self.time.wall), Objects(cast("Client", self.api), NAMESPACE)
 
-    def kept(self) -> Kept:
-        return Kept.read(self.api.secret(), self.time.wall())
+    def kept(self) -> OwnCertificates:
+        return OwnCertificates.read(self.api.secret(), self.time.wall())
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def late(bench: Bench) -> None:
 
 def waiting(bench: Bench) -> None:
     new = bench.replica.plan.authority(bench.time.wall())
-    bench.api.set_secret({**bench.api.secret(), **Kept(next=new).data()})
+    bench.api.set_secret({**bench.api.secret(), **OwnCertificates(next=new).data()})
 
 
 def without_leaf(bench: Bench) -> None:
@@ -106,7 +106,7 @@ def without_leaf(bench: Bench) -> None:
 def of_another_ca(bench: Bench) -> None:
     plan, now = bench.replica.plan, bench.time.wall()
     leaf = plan.leaf(plan.authority(now), now)
-    bench.api.set_secret({**bench.api.secret(), **Kept(leaf=leaf).data()})
+    bench.api.set_secret({**bench.api.secret(), **OwnCertificates(leaf=leaf).data()})
 
 
 STATES: dict[str, tuple[Callable[[Bench], object], int, str]] = {

@@ -11,7 +11,7 @@ import pytest
 
 from tests.doctor.installation import CA, HEALTHY, NOW, secret, tried, without
 from webhook import __version__
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.cluster.client import Client, Fault, Refused
 from webhook.doctor import facts
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # A foreign text must not move the cursor.
 SICK = replace(
     without("validating/gpu-webhook"),
-    secret=secret(Kept(ca=CA)),
+    secret=secret(OwnCertificates(ca=CA)),
     trial=tried({}, refusal="403: \x1b[2Jno"),
     now=NOW,
 )
@@ -118,7 +118,7 @@ def test_without_a_login_no_right_would_help(
 
     monkeypatch.setattr(Client, "__init__", lambda *_: None)
     monkeypatch.setattr(Client, "now", lambda _: NOW)
-    for method in ("get", "rehearse", "create"):
+    for method in ("get", "dry_run", "create"):
         monkeypatch.setattr(Client, method, refuse)
     answer = gpu_webhook("doctor")
     assert answer.code == code

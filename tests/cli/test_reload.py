@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from webhook.capacity.nodes import Node
-from webhook.cli.reload import SILENT_SECONDS, Live, Sources, Speaker
+from webhook.cli.reload import SILENT_SECONDS, Live, SingleWriter, Sources
 from webhook.core.modes import Mode
 from webhook.core.settings import Settings
 from webhook.files import limited_reading
@@ -56,7 +56,7 @@ class Bench:
             Snapshot(self.snapshot) if watched else None,
         )
         settings, inventory = sources.read()
-        made = Live(sources, settings, inventory, self._log, Speaker(), clock=lambda: self.now)
+        made = Live(sources, settings, inventory, self._log, SingleWriter(), clock=lambda: self.now)
         made.lines = LimitedLog(self._log, lambda: self.now)
         made.refresh()
         return made
@@ -514,8 +514,8 @@ def test_one_worker_speaks_for_all() -> None:
     """Locks belong to processes: of two, one may speak; when it ends the other may."""
     program = (
         "import os, sys\n"
-        "from webhook.cli.reload import Speaker\n"
-        "speaker = Speaker()\n"
+        "from webhook.cli.reload import SingleWriter\n"
+        "speaker = SingleWriter()\n"
         "ready, go = os.pipe(), os.pipe()\n"
         "child = os.fork()\n"
         "if not child:\n"

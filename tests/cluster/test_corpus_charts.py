@@ -21,7 +21,7 @@ from webhook.files.results import Plan, Status
 from webhook.files.source import TEMPLATES, Source
 from webhook.formats.migrate import migrate_text
 from webhook.verifying import trial
-from webhook.verifying.admitted import through
+from webhook.verifying.admitted import admitted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,12 +77,12 @@ def _broken(
         return [f"{name}: {len(old)} objects before, {len(new)} after"]
     found = []
     for one, other in zip(old, new, strict=True):
-        meant = through(one, Plan())
+        meant = admitted(one, Plan())
         if meant.why_not:
             counts["not valid before"] += 1
             continue
         counts["objects"] += 1
-        kept = other if is_done else through(other, Plan()).object
+        kept = other if is_done else admitted(other, Plan()).object
         if without_tolerations(meant.object) != without_tolerations(kept):
             found.append(f"{name}: {one['kind']} differs")
         elif not server.refusal(meant.object):

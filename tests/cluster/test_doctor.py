@@ -20,7 +20,7 @@ from tests.cluster.conftest import with_nodes
 from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of
 from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
 from webhook.certs.authority import new_authority
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan
 from webhook.cli.main import main
 from webhook.issuing.keeper import Clocks
@@ -196,10 +196,10 @@ def leaf(start: float, end: float, obj: Json, hosts: tuple[str, ...] = HOSTS) ->
     """A pair of the stored CA with these times, in days from now."""
     now = time.time()
     data = {name: base64.b64decode(text) for name, text in obj["data"].items()}
-    kept = Kept.read(data, now)
+    kept = OwnCertificates.read(data, now)
     assert kept.ca is not None
     made = Plan(hosts, (end - start) * 86400).leaf(kept.ca, now + start * 86400)
-    for name, text in Kept(leaf=made).data().items():
+    for name, text in OwnCertificates(leaf=made).data().items():
         obj["data"][name] = base64.b64encode(text).decode()
     return obj
 

@@ -22,7 +22,7 @@ from webhook.formats.migrate import migrate_text
 from webhook.kube.pod import as_items
 from webhook.kube.pointer import value_at
 from webhook.verifying import trial
-from webhook.verifying.admitted import through
+from webhook.verifying.admitted import admitted
 from webhook.verifying.normal_form import normal_form
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def charts() -> Charts:
 
 def meant(obj: Any) -> Any:
     """What the webhook makes of it."""
-    made = through(obj, Plan())
+    made = admitted(obj, Plan())
     assert not made.why_not or "selector" in made.why_not, made.why_not
     return without_tolerations(made.object)
 

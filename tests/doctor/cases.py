@@ -37,7 +37,7 @@ from tests.doctor.installation import (
     with_trial,
     without,
 )
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan
 from webhook.doctor.rights import Right
 from webhook.evaluation.match_conditions import entries as made
@@ -287,7 +287,7 @@ TABLE: dict[str, tuple[Facts, str]] = {
         REPAIR,
     ),
     "a pair of others": (
-        given(secret(Kept(leaf=LEAF))),
+        given(secret(OwnCertificates(leaf=LEAF))),
         "server",
     ),
     "a pair of others with an intermediate CA": (
@@ -303,7 +303,7 @@ TABLE: dict[str, tuple[Facts, str]] = {
         "server",
     ),
     "an expired pair of others": (
-        replace(given(secret(Kept(leaf=LEAF))), now=NOW + 31 * DAY),
+        replace(given(secret(OwnCertificates(leaf=LEAF))), now=NOW + 31 * DAY),
         "server",
     ),
     "a pair for another name": (
@@ -312,7 +312,8 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "a pair for all names of the namespace": (
         replace(
-            HEALTHY, secret=secret(Kept(ca=CA, leaf=Plan(("*.gpu-webhook.svc",)).leaf(CA, NOW)))
+            HEALTHY,
+            secret=secret(OwnCertificates(ca=CA, leaf=Plan(("*.gpu-webhook.svc",)).leaf(CA, NOW))),
         ),
         "server",
     ),
@@ -331,7 +332,7 @@ TABLE: dict[str, tuple[Facts, str]] = {
         "watcher",
     ),
     "certificates of others": (
-        given(secret(Kept(leaf=LEAF))),
+        given(secret(OwnCertificates(leaf=LEAF))),
         "watcher",
     ),
     # rights

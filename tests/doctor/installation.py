@@ -14,7 +14,7 @@ import yaml
 
 from tests.certs.chained import KINDS, chain
 from webhook import __version__
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan
 from webhook.doctor.facts import Facts, Trial, legacy_pod
 from webhook.settings.file import parse
@@ -54,7 +54,7 @@ def configuration(file: str, ca: Identity = CA) -> dict[str, Raw]:
     return {f"{kind}/{obj['metadata']['name']}": obj}
 
 
-def secret(kept: Kept) -> Raw:
+def secret(kept: OwnCertificates) -> Raw:
     return {"data": {k: base64.b64encode(v).decode() for k, v in kept.data().items()}}
 
 
@@ -115,7 +115,7 @@ HEALTHY = Facts(
     services=tuple(shipped("base/service.yaml")),
     priority_class={"metadata": {"name": "system-cluster-critical"}},
     settings_map={"data": {"settings.yaml": "{}"}},
-    secret=secret(Kept(ca=CA, leaf=LEAF)),
+    secret=secret(OwnCertificates(ca=CA, leaf=LEAF)),
     lease={"spec": {"renewTime": "2026-06-01T23:59:55.000000Z", "holderIdentity": "a_1"}},
     root_ca={"data": {"ca.crt": CA.text.decode()}},
 )

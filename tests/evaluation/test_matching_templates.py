@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.evaluation.matching_templates import SamePlaces
+from webhook.evaluation.matching_templates import MatchingTemplates
 from webhook.kube.pointer import Path
 
 
@@ -33,18 +33,21 @@ def in_list(*items: Any) -> dict[str, Any]:
 def test_an_item_of_a_list_is_found_by_its_name(old: Any, expected: int | None) -> None:
     at = Path(("spec", "groups", 0, "t"))
     place = None if expected is None else Path(("spec", "groups", expected, "t"))
-    assert SamePlaces(old, in_list({"name": "a", "t": {}})).in_old(at) == place
+    assert MatchingTemplates(old, in_list({"name": "a", "t": {}})).in_old(at) == place
 
 
 @pytest.mark.parametrize(
     "item", [{"t": {}}, {"name": {}, "t": {}}], ids=["without a name", "a name that is no text"]
 )
 def test_an_item_without_a_name_has_no_place(item: Any) -> None:
-    assert SamePlaces(in_list(item), in_list(item)).in_old(Path(("spec", "groups", 0, "t"))) is None
+    assert (
+        MatchingTemplates(in_list(item), in_list(item)).in_old(Path(("spec", "groups", 0, "t")))
+        is None
+    )
 
 
 def test_two_items_that_change_places() -> None:
     a, b = {"name": "a", "t": {}}, {"name": "b", "t": {}}
-    same = SamePlaces(in_list(a, b), in_list(b, a))
+    same = MatchingTemplates(in_list(a, b), in_list(b, a))
     first, second = Path(("spec", "groups", 0, "t")), Path(("spec", "groups", 1, "t"))
     assert (same.in_old(first), same.in_old(second)) == (second, first)

@@ -12,7 +12,7 @@ import pytest
 from tests.files.trees import tree
 from webhook.files.candidates import Wanted
 from webhook.files.gitignore import Patterns
-from webhook.files.search import Lot
+from webhook.files.search import SearchBatch
 from webhook.files.walk import find
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def found(root: Path, *, start: str = "") -> set[str]:
     return {
         str(folder + name).removeprefix(f"{root}/")
         for lot in lots
-        if isinstance(lot, Lot)
+        if isinstance(lot, SearchBatch)
         for folder, names in lot.batch
         for name in names
         if name.endswith(".yaml")

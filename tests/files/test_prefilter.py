@@ -17,7 +17,7 @@ from tests.files.trees import LEGACY, tree, without_rights
 from webhook.files import prefilter, search
 from webhook.files.candidates import Wanted, candidates
 from webhook.files.prefilter import BINARY, CHUNK, HIT, LIMIT, NO_FILE, TOO_LARGE
-from webhook.files.search import Lot
+from webhook.files.search import SearchBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,9 +206,9 @@ def test_if_another_process_dies_its_lots_are_searched_here(
     expected = of_large(large, 1)
     seen = processes_seen(monkeypatch)
     take = search._Process.take
-    given: list[Lot] = []
+    given: list[SearchBatch] = []
 
-    def killing(self: search._Process, lot: Lot) -> bool:
+    def killing(self: search._Process, lot: SearchBatch) -> bool:
         taken = take(self, lot)
         given.append(lot)
         if len(given) > {"once": 0, "the first answer": 1, "the third": 3}[at]:
@@ -237,12 +237,12 @@ def test_it_takes_the_same_memory_for_any_number_of_files(large: Path) -> None:
     """Lots wait for their turn, but no more than a few."""
     made = 0
 
-    def lots() -> Iterator[Lot]:
+    def lots() -> Iterator[SearchBatch]:
         nonlocal made
         names = sorted(file.name for file in (large / "f000").iterdir())
         for _ in range(1_000):
             made += 1
-            yield Lot([(f"{large}/f000/", names)])
+            yield SearchBatch([(f"{large}/f000/", names)])
 
     done = 0
     for _ in search.search(lots(), WORDS, 2):

@@ -13,7 +13,7 @@ from webhook.capacity.nodes import Node
 from webhook.core.settings import Capacity, Pool, Settings
 from webhook.inventory.publish import INVENTORY, STALE_SECONDS, STATUS, Publisher
 from webhook.inventory.store import Store
-from webhook.inventory.watcher_metrics import Watched
+from webhook.inventory.watcher_metrics import WatcherMetrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ GPU = "nvidia.com/gpu"
 
 def scrape(folder: Path) -> dict[str, Metric]:
     registry = CollectorRegistry()
-    registry.register(Watched(folder))
+    registry.register(WatcherMetrics(folder))
     text = generate_latest(registry).decode()
     assert faults(text) == []
     return families(text)
@@ -105,7 +105,7 @@ def test_a_watcher_that_lives_and_learns_nothing(tmp_path: Path) -> None:
 def test_an_inventory_that_cannot_be_read_grows_old_while_the_watcher_lives(tmp_path: Path) -> None:
     publisher = published(tmp_path)
     registry = CollectorRegistry()
-    registry.register(Watched(tmp_path))
+    registry.register(WatcherMetrics(tmp_path))
     publisher.write_status(status(as_of=time.time() - STALE_SECONDS - 1))
     generate_latest(registry)
     (tmp_path / INVENTORY).write_bytes(b"{")

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.issuing.fake_api import Died, FakeApi
 from tests.issuing.replicas import DAY, HOST, Replica, Time, together
 from webhook.certs.authority import blocks_in, new_authority
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan, distrusting
 from webhook.issuing.keeper import PASS_SECONDS, SETTLE_SECONDS
 from webhook.issuing.lease import SECONDS
@@ -87,7 +87,7 @@ class AnyOrder(RuleBasedStateMachine):
     def the_ca_is_rotated(self) -> None:
         data = self.api.secret()
         if data:
-            new = Kept(next=Plan((HOST,)).authority(self.time.wall()))
+            new = OwnCertificates(next=Plan((HOST,)).authority(self.time.wall()))
             self.api.set_secret({**data, **new.data()})
 
     @rule()
@@ -132,7 +132,7 @@ class AnyOrder(RuleBasedStateMachine):
         started = self.time.steady
         while self.time.steady < started + CALM:
             together(*self.replicas)
-        found = Kept.read(self.api.secret(), self.time.wall())
+        found = OwnCertificates.read(self.api.secret(), self.time.wall())
         assert found.data() == self.api.secret()
         assert found.ca is not None
         assert found.leaf is not None

@@ -10,7 +10,7 @@ import pytest
 from tests.issuing.fake_api import LEASES, SECRETS, Died, FakeApi, path_of
 from tests.issuing.replicas import DAY, HOST, Replica, Time, passes, together
 from webhook.certs.authority import BACKDATED, blocks_in, new_authority
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import CA_LIFE, LEAF_LIFE, Plan
 from webhook.issuing.keeper import LOSSES_SECONDS, SETTLE_SECONDS, UNTRUSTED_SECONDS
 from webhook.issuing.lease import SECONDS
@@ -52,8 +52,8 @@ def second(first: Replica, api: FakeApi, time: Time, tmp_path: Path) -> Replica:
     return replica
 
 
-def kept(api: FakeApi, time: Time) -> Kept:
-    return Kept.read(api.secret(), time.wall())
+def kept(api: FakeApi, time: Time) -> OwnCertificates:
+    return OwnCertificates.read(api.secret(), time.wall())
 
 
 def leaf(replica: Replica) -> Identity:
@@ -69,7 +69,7 @@ def rotate(api: FakeApi, time: Time) -> None:
     """As `gpu-webhook certs rotate` begins it."""
     now = time.wall()
     found = kept(api, time)
-    api.set_secret({**found.data(), **Kept(next=Plan((HOST,)).authority(now)).data()})
+    api.set_secret({**found.data(), **OwnCertificates(next=Plan((HOST,)).authority(now)).data()})
 
 
 def test_one_pass_leads_from_nothing_to_a_pair_that_every_entry_trusts(

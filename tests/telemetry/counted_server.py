@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.telemetry import metrics
 from webhook.telemetry.logs import Log
-from webhook.telemetry.shared_folder import Scratch
+from webhook.telemetry.shared_folder import SharedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ def commands(page: Page) -> Iterator[str]:
 
 
 def main() -> None:
-    scratch = Scratch()
+    scratch = SharedFolder()
     counter = metrics.counting(
         scratch.path, [("rule_failures", "GPU101"), ("rule_failures", "GPU301")], ["GPU201"]
     )

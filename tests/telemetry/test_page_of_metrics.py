@@ -13,7 +13,7 @@ from webhook.certs.failed_handshakes import REASONS
 from webhook.core.settings import Settings
 from webhook.inventory.publish import Publisher
 from webhook.inventory.store import Store
-from webhook.inventory.watcher_metrics import Watched
+from webhook.inventory.watcher_metrics import WatcherMetrics
 from webhook.telemetry import families
 from webhook.telemetry.logs import line
 from webhook.telemetry.page import Build
@@ -41,7 +41,7 @@ def watched(folder: Path) -> Iterator[Metric]:
     told = {"beat": now, "as_of": now, "kinds": {"nodes": state}, "exposed": {"variable": 1}}
     told["certificates"] = {"fault": ""}
     publisher.write_status(told)
-    return Watched(folder).collect()
+    return WatcherMetrics(folder).collect()
 
 
 def test_the_page_names_every_metric_with_its_labels(tmp_path: Path) -> None:

@@ -109,21 +109,21 @@ class Decider:
         Otherwise Early is raised, or if nothing more can be waited for, the denial is a warning.
         """
         began = perf_counter()
-        asked = self._asks[path](review.request)
-        if asked is None:
+        question = self._asks[path](review.request)
+        if question is None:
             return self._recorder.passed(path, review, began)
-        came = self._of_view(path, review, asked.obj, moment) if asked.has_view else None
+        came = self._of_view(path, review, question.obj, moment) if question.has_view else None
         if came is None:
-            made, cx = self._made(review, asked)
-            self._recorder.failures(review, asked.obj, began, made.failed)
+            made, cx = self._made(review, question)
+            self._recorder.failures(review, question.obj, began, made.failed)
             if outcome.is_early(made.findings) and self.known_until() < moment:
                 if may_wait:
                     raise Early
                 made.findings = [outcome.as_unsure(each) for each in made.findings]
             if outcome.is_early(made.foretold) and self.known_until() < moment:
                 made.foretold = [replace(each, may_run=True) for each in made.foretold]
-            came = self._outcome(path, review, asked, made, cx)
-        return self._recorder.answer(path, review, asked.obj, began, came)
+            came = self._outcome(path, review, question, made, cx)
+        return self._recorder.answer(path, review, question.obj, began, came)
 
     def _of_view(self, path: str, review: Review, pod: Raw, moment: float) -> Outcome | None:
         """The outcome of all pods with the view of this one; None if the whole pod must be judged.
@@ -154,25 +154,25 @@ class Decider:
 
         None if each pod with this view must be judged whole.
         """
-        asked = self._asks[path](seen.request)
-        if asked is None:
+        question = self._asks[path](seen.request)
+        if question is None:
             return None, True
-        made, cx = self._made(seen, asked)
+        made, cx = self._made(seen, question)
         early = outcome.is_early(made.findings) or outcome.is_early(made.foretold)
         if made.failed or (early and self.known_until() < moment):
             return None, not early
-        came = self._outcome(path, seen, asked, made, cx)
+        came = self._outcome(path, seen, question, made, cx)
         return (None if came.fault else came), not early
 
-    def _made(self, review: Review, asked: Question) -> tuple[Evaluation, Context]:
-        cx = self._context(review.request["namespace"], asked.known)
-        return asked.ask(cx, excess=partial(_excess, review, asked)), cx
+    def _made(self, review: Review, question: Question) -> tuple[Evaluation, Context]:
+        cx = self._context(review.request["namespace"], question.known)
+        return question.ask(cx, excess=partial(_excess, review, question)), cx
 
     def _outcome(
-        self, path: str, review: Review, asked: Question, made: Evaluation, cx: Context
+        self, path: str, review: Review, question: Question, made: Evaluation, cx: Context
     ) -> Outcome:
         if made.over:
-            large = asked.may_be_large()
+            large = question.may_be_large()
             return outcome.NOTHING if large else self._unfinished(path, review, made.over)
         if path not in _CHANGING:
             return outcome.judged(made.findings, cx)
@@ -316,12 +316,12 @@ def _is_without_gpus(pod: Raw, settings: Settings) -> bool:
     return not any(each.names_gpus(settings) for each in Pod(pod).containers)
 
 
-def _excess(review: Review, asked: Question) -> str:
+def _excess(review: Review, question: Question) -> str:
     """Why the object, or the stored one, is too large to be evaluated; empty if it is not."""
-    if asked.templates <= MOST_TEMPLATES and not is_heavy(review.body):
+    if question.templates <= MOST_TEMPLATES and not is_heavy(review.body):
         return ""
-    over, where = excess(asked.obj, asked.templates), ""
-    if not over and asked.looks_at_stored:
+    over, where = excess(question.obj, question.templates), ""
+    if not over and question.looks_at_stored:
         over, where = (
             excess(as_map(review.request.get("oldObject"))),
             "in the object that is stored: ",

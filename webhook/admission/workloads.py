@@ -24,7 +24,7 @@ from webhook.evaluation import repair_record, template_updates
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking, Evaluation, Stages, evaluate, nothing_is_over
 from webhook.evaluation.known_fields import are_known, known_fields
-from webhook.evaluation.matching_templates import SamePlaces
+from webhook.evaluation.matching_templates import MatchingTemplates
 from webhook.evaluation.update_fields import Update
 from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
@@ -197,8 +197,8 @@ class _Again:
         return self._before == repair_record.read(stored)
 
     @cached_property
-    def _places(self) -> SamePlaces:
-        return SamePlaces(self._workload.old or {}, self._workload.obj)
+    def _places(self) -> MatchingTemplates:
+        return MatchingTemplates(self._workload.old or {}, self._workload.obj)
 
     @cached_property
     def _stored(self) -> frozenset[Path]:

@@ -52,7 +52,7 @@ def outcome(template: Pod, pods: Pod, cx: Context) -> Outcome:
         lost = _needs(template, label) and not _needs(pods, label)
         return Outcome(no_pod=lost, pending=not _chooses(template))
     index = inventory.index
-    able = _allowed(pods, index, cx) & fit.enough(fit.asked(pods, cx), index)
+    able = _allowed(pods, index, cx) & fit.enough(fit.requested(pods, cx), index)
     made = _allowed(template, index, cx)
     return Outcome(
         no_pod=not able & made and bool(able or not made),

@@ -28,7 +28,7 @@ _LARGEST = 2**63 - 1
 _DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
+def requested(pod: Pod, cx: Context) -> Mapping[str, int]:
     """What the pod requests from one node, as far as the inventory has such resources.
 
     Empty for a pod for Windows: the rules of its nodes are not implemented here.
@@ -38,12 +38,12 @@ def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
     return known(gpu_requests(pod, cx.settings), cx)
 
 
-def asked_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
+def requested_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
     """The same amounts without those that overflow in kube-scheduler, which reads an int64.
 
     It reads such an amount as 0, or as its low 64 bits, and may place the pod on any node.
     """
-    return {name: amount for name, amount in asked(pod, cx).items() if amount <= _LARGEST}
+    return {name: amount for name, amount in requested(pod, cx).items() if amount <= _LARGEST}
 
 
 def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:
@@ -109,7 +109,7 @@ def would_do(pod: Pod, cx: Context) -> NodeSet:
     if cx.inventory is None:
         return 0
     index = cx.inventory.index
-    found = enough(asked(pod, replace(cx, fresh=True)), index)
+    found = enough(requested(pod, replace(cx, fresh=True)), index)
     node = pod.spec.get("nodeName")
     if node:  # its kubelet checks labels, but no taints (1.36 predicateAdmitHandler)
         return found & chosen(pod, index) & index.named(str(node))
@@ -126,7 +126,7 @@ def compared(changed: Pod, pod: Pod, cx: Context) -> tuple[NodeSet, NodeSet]:
         return would_do(changed, cx), would_do(pod, cx)
     index = cx.inventory.index
     nodes = chosen(_certain(pod), index)
-    amounts = asked(pod, replace(cx, fresh=True))
+    amounts = requested(pod, replace(cx, fresh=True))
     likely = {
         name: 1 if cx.makes_daemons else _at_most(amount, name, nodes, index)
         for name, amount in amounts.items()

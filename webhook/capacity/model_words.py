@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from webhook.core.rule import Context
 
-GONE = "no node carries the label {} any more; write {}"
+REPLACED = "no node carries the label {} any more; write {}"
 BOTH = "nodes of these models may lack the label {}; write {} as well"
 _MAY_BE = "nothing is known of the nodes, which may still carry the label {}; write {} as well"
 DROPPED = "{}, and nothing here stands for its value: delete the term"
@@ -22,7 +22,7 @@ _ADVICE = "name the model as the nodes do"
 def message_of(made: TermChange, cx: Context) -> str:
     """What is wrong with a term, and what to write."""
     changes = made.requirements.values()
-    texts = [GONE.format(change.was, change.key) for change in changes if change.was]
+    texts = [REPLACED.format(change.was, change.key) for change in changes if change.was]
     of_models = [change for change in changes if change.key and not change.was]
     if of_models:
         today = [value for change in of_models for value in change.values or ()]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _TODAY = dict(BETA_NODE_LABELS)
 
 
-def today_of(key: str, values: Collection[str], inventory: Inventory | None) -> str:
+def current_label(key: str, values: Collection[str], inventory: Inventory | None) -> str:
     """The current label, unless the nodes have only the old one; other labels are unchanged.
 
     `values` are the requested values: some nodes may have the old label.

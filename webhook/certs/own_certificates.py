@@ -22,7 +22,7 @@ _UNKNOWN = 30 * DAY  # how long old CAs are kept whose time cannot be read
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class OwnCertificates:
     """The parts. Each CA that is not None or in `old` belongs into every caBundle."""
 
     ca: Identity | None = None  # signs the leaf

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from cryptography.x509 import Certificate
 
-    from webhook.certs.own_certificates import Kept
+    from webhook.certs.own_certificates import OwnCertificates
 
     Bundles = Mapping[str, tuple[bytes, ...]]  # each configuration: the caBundle of each entry
 
@@ -70,7 +70,7 @@ class Plan:
         """When the last leaf of a CA that signs no more has ended; at least a day."""
         return now + max(DAY, self.leaf_life)
 
-    def promoted(self, kept: Kept, ca: Identity, now: float) -> Kept:
+    def promoted(self, kept: OwnCertificates, ca: Identity, now: float) -> OwnCertificates:
         """With this CA as the one that signs, and a leaf of it."""
         before = [kept.ca.certificate] if kept.ca is not None else []
         made = replace(kept, ca=ca, next=None, leaf=self.leaf(ca, now))
@@ -81,7 +81,7 @@ class Plan:
 class Situation:
     """What was read, and when."""
 
-    kept: Kept
+    kept: OwnCertificates
     is_stored: bool  # whether the Secret has just that
     bundles: Bundles  # of the configurations that are there
     barred: Collection[str]  # those that could not be read or written
@@ -92,7 +92,7 @@ class Situation:
 class Store(NamedTuple):
     """Write this into the Secret."""
 
-    kept: Kept
+    kept: OwnCertificates
     why: str
 
 
@@ -151,7 +151,7 @@ def is_due(pair: Identity, now: float, age: float = 0.0) -> bool:
     return max(now - pair.made, age) >= RENEWED_AT * (pair.end - pair.made)
 
 
-def filled(bundle: bytes, kept: Kept, now: float) -> bytes:
+def filled(bundle: bytes, kept: OwnCertificates, now: float) -> bytes:
     """The caBundle with all CAs that leaves need, and without old ones whose time is over.
 
     CAs of others stay. The same bytes if nothing is missing.

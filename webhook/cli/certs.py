@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
     from webhook.certs.authority import Identity
-    from webhook.certs.own_certificates import Kept
+    from webhook.certs.own_certificates import OwnCertificates
     from webhook.certs.renewal import Plan
     from webhook.cluster.client import Client
     from webhook.issuing.objects import Objects, Secret
@@ -68,7 +68,7 @@ def rotate(args: SimpleNamespace) -> int:
     """Store a new CA, and wait until a leader has brought it into service."""
     api, objects = _connect(args)
 
-    def begun() -> Kept | None:
+    def begun() -> OwnCertificates | None:
         secret, kept, _ = _with_ca(objects, api.now(), args)
         # The key of a CA that waits is in the same Secret as the key that leaked.
         waiting = None if args.distrust else kept.next
@@ -133,7 +133,7 @@ def _wait(done: Callable[[], _Done | None], fault: str, seconds: float = 0.0) ->
     return answer
 
 
-def _is_stored(objects: Objects, secret: Secret, kept: Kept) -> bool:
+def _is_stored(objects: Objects, secret: Secret, kept: OwnCertificates) -> bool:
     """Store it; False if another one wrote the Secret since it was read."""
     from webhook.cluster.client import Refused
 
@@ -168,13 +168,15 @@ def answered() -> Iterator[None]:
         raise no_answer(fault) from fault
 
 
-def _kept(secret: Secret, now: float) -> Kept:
-    from webhook.certs.own_certificates import Kept
+def _kept(secret: Secret, now: float) -> OwnCertificates:
+    from webhook.certs.own_certificates import OwnCertificates
 
-    return Kept.read(secret.data, now)
+    return OwnCertificates.read(secret.data, now)
 
 
-def _with_ca(objects: Objects, now: float, args: SimpleNamespace) -> tuple[Secret, Kept, Identity]:
+def _with_ca(
+    objects: Objects, now: float, args: SimpleNamespace
+) -> tuple[Secret, OwnCertificates, Identity]:
     """The Secret, what it holds, and its CA. Raises InputError if it has none."""
     from webhook.issuing.objects import SECRET
 
@@ -186,7 +188,7 @@ def _with_ca(objects: Objects, now: float, args: SimpleNamespace) -> tuple[Secre
     return secret, kept, kept.ca
 
 
-def _plan(kept: Kept, args: SimpleNamespace) -> Plan:
+def _plan(kept: OwnCertificates, args: SimpleNamespace) -> Plan:
     """The next certificates are like the present ones."""
     from webhook.certs.renewal import Plan
 

@@ -34,7 +34,7 @@ _GLOB = re.compile(r"[\\*?\[]")  # special in .gitignore
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")
 
 
-def plan(args: SimpleNamespace) -> Plan:
+def plan_of(args: SimpleNamespace) -> Plan:
     """The options for each file. InputError for names that do not exist."""
     settings = replace(inputs.settings(args), scope="all-legacy")
     opted_out = OptedOut()
@@ -92,14 +92,14 @@ class Seen:
     others: Counter[str] = field(default_factory=Counter)  # ends of names that are only searched
 
 
-def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -> Iterator[Judged]:
+def judged(args: SimpleNamespace, plan: Plan, progress: Progress, seen: Seen) -> Iterator[Judged]:
     """The result of each file, as soon as it is known; files without findings are dropped."""
     from webhook.files import candidates, search_words
     from webhook.files.source import is_read
 
     named, vain = arguments(args)
     excluded = (*args.exclude, *_own_reports(args))
-    asked = replace(asked, named=tuple(named), below=not args.no_recursive, excluded=excluded)
+    plan = replace(plan, named=tuple(named), below=not args.no_recursive, excluded=excluded)
     wanted = candidates.Wanted(named, not args.no_recursive, excluded)
 
     def show_progress(number: int, _: int) -> None:
@@ -109,7 +109,7 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
 
     def paths() -> Iterator[str]:
         for found in candidates.candidates(
-            wanted, search_words.words(asked.settings), show_progress, others=seen.others
+            wanted, search_words.words(plan.settings), show_progress, others=seen.others
         ):
             if isinstance(found, str):
                 seen.stdin += found == STDIN
@@ -117,7 +117,7 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
             else:
                 vain.append(found)
 
-    for each in judge_all(paths(), asked):
+    for each in judge_all(paths(), plan):
         seen.uncompared += each.result.uncompared
         if each.result.kind != "other" and each.source and not is_read(each.source.path):
             seen.others[candidates.end(each.source.path)] -= 1  # the whole text is objects
@@ -130,7 +130,7 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
     yield from map(Judged, vain)
 
 
-def together(found: list[Judged], asked: Plan) -> list[Judged]:
+def together(found: list[Judged], plan: Plan) -> list[Judged]:
     """The results, without edits that the trial of another template of the chart forbids."""
     reasons = {each.result.path: each.of_chart for each in found if each.of_chart}
     if not reasons:
@@ -139,7 +139,7 @@ def together(found: list[Judged], asked: Plan) -> list[Judged]:
 
     changed = (each for each in found if each.of_chart or each.result.new_text is not None)
     results = {each.result.path: each.result for each in changed}
-    kept = held(results, reasons, asked)
+    kept = held(results, reasons, plan)
     return [each._replace(result=kept.get(each.result.path, each.result)) for each in found]
 
 

@@ -31,13 +31,13 @@ def run(args: SimpleNamespace) -> int:
     if args.write and args.check:
         raise InputError("--write and --check: leave one out; --check changes nothing")
     file_command.check_outputs(args)
-    asked, seen = file_command.plan(args), file_command.Seen()
+    plan, seen = file_command.plan_of(args), file_command.Seen()
     if STDIN in file_command.arguments(args)[0]:
-        return _filter(args, asked)
+        return _filter(args, plan)
     written: list[str] = []
     try:
         with progress() as show_progress:
-            found = file_command.report(_migrated(args, asked, show_progress, seen, written), seen)
+            found = file_command.report(_migrated(args, plan, show_progress, seen, written), seen)
         file_command.write_outputs(args, found)
         _print_result(args, found, seen)
         sys.stdout.flush()
@@ -51,7 +51,7 @@ def run(args: SimpleNamespace) -> int:
 
 def _migrated(
     args: SimpleNamespace,
-    asked: Plan,
+    plan: Plan,
     show_progress: Progress,
     seen: file_command.Seen,
     written: list[str],
@@ -60,10 +60,10 @@ def _migrated(
 
     No file is written before all are read: those of a chart or a kustomization decide together.
     """
-    found = [*file_command.judged(args, asked, show_progress, seen)]
-    found = file_command.together(found, asked)
+    found = [*file_command.judged(args, plan, show_progress, seen)]
+    found = file_command.together(found, plan)
     if args.write or args.verify:
-        found = _allowed(found, args, asked)
+        found = _allowed(found, args, plan)
     for result, source, _ in found:
         if args.write and source is not None and result.new_text is not None:
             yield _written(result, source, args, written)
@@ -79,7 +79,7 @@ def _changed(found: Iterable[Judged]) -> dict[str, tuple[FileResult, Source]]:
     }
 
 
-def _allowed(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Judged]:
+def _allowed(found: list[Judged], args: SimpleNamespace, plan: Plan) -> list[Judged]:
     """The results, without the new texts that must not be written."""
     from webhook.projects import held_together
 
@@ -90,8 +90,8 @@ def _allowed(found: list[Judged], args: SimpleNamespace, asked: Plan) -> list[Ju
     if args.verify:
         from webhook.verifying import unproven
 
-        reasons |= unproven.reasons(changed, asked)
-    held = held_together.held({path: each[0] for path, each in changed.items()}, reasons, asked)
+        reasons |= unproven.reasons(changed, plan)
+    held = held_together.held({path: each[0] for path, each in changed.items()}, reasons, plan)
     if args.write:
         _remember(each for path, each in changed.items() if path not in held)
     return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
@@ -153,14 +153,14 @@ def _say(found: Report, *, quiet: bool) -> None:
     report_console.remarks(found, sys.stderr, quiet=quiet)
 
 
-def _filter(args: SimpleNamespace, asked: Plan) -> int:
+def _filter(args: SimpleNamespace, plan: Plan) -> int:
     """Stdin to stdout: the new text; or a report, the diff, or nothing with --check."""
     if file_command.arguments(args)[0] != [STDIN] or args.kustomize:
         raise InputError("- must be the only file: its new text goes to stdout")
     if args.write:
         raise InputError("- cannot be written: leave out --write; the new text goes to stdout")
-    judged = file_command.together([judge(STDIN, asked)], asked)
-    result, source, _ = (_allowed(judged, args, asked) if args.verify else judged)[0]
+    judged = file_command.together([judge(STDIN, plan)], plan)
+    result, source, _ = (_allowed(judged, args, plan) if args.verify else judged)[0]
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((file_command.done(result) if as_text else result,), files=1)
     marked = {result.path} if source is not None and source.bom else set()

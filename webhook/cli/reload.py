@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
 from webhook.cli import inputs
-from webhook.cli.settings_follower import Following
+from webhook.cli.settings_follower import SettingsFollower
 from webhook.evaluation.match_conditions import missed_names
 from webhook.inventory import inventory_file
 from webhook.inventory.log_limits import LimitedLog
@@ -38,7 +38,7 @@ _THEN = (
 )
 
 
-class Speaker:
+class SingleWriter:
     """Lets only one of the workers write a log line, so that it is written once.
 
     The lock belongs to a process and is released when the process ends; the next worker that tries
@@ -85,7 +85,7 @@ class Live:
     settings: Settings
     inventory: Inventory | None
     log: Log
-    speaker: Speaker
+    speaker: SingleWriter
     metrics: Metrics = NONE
     clock: Callable[[], float] = time.time
     fresh: bool = True
@@ -98,7 +98,7 @@ class Live:
     def __post_init__(self) -> None:
         self._since = self.clock()
         self.lines = LimitedLog(self.log)
-        self._following = Following(self.sources.settings, self.sources.read, self._say)
+        self._following = SettingsFollower(self.sources.settings, self.sources.read, self._say)
         if self.sources.snapshot is not None:
             self.fresh = False
         self.metrics.settings(ok=True)

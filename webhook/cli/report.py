@@ -74,8 +74,8 @@ def _read(args: SimpleNamespace) -> Usage:
         counts=_is_needed,
     )
     with progress() as show_progress:
-        told = list(scan.told(show_progress))
-        gaps = [*came.gaps, *unknown, *(_unread(each) for each in told if each.result.error)]
+        reported = list(scan.reported(show_progress))
+        gaps = [*came.gaps, *unknown, *(_unread(each) for each in reported if each.result.error)]
         try:
             own = installed.settings_map
             gaps += other_kinds.unread(api, installed.settings, show_progress, own)
@@ -86,11 +86,13 @@ def _read(args: SimpleNamespace) -> Usage:
     gaps += _halfway(api, scan, ignored)
     if ignored:
         notes.append(f"namespaces that opt out, where nothing is repaired: {few(ignored)}")
-    told = [each for each in told if each.is_legacy or each.came or _added(each)]
-    if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in told if _is_quota(e)):
+    reported = [each for each in reported if each.is_legacy or each.came or _added(each)]
+    if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
     owners = [
-        _owner(each) for each in told if each.top.namespace not in ignored and not _is_quota(each)
+        _owner(each)
+        for each in reported
+        if each.top.namespace not in ignored and not _is_quota(each)
     ]
     try:
         owners += _of_events(api, came)
@@ -138,7 +140,7 @@ def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) ->
             why = f"cannot be read: {fault}"
         else:
             result = scan_cluster.judged(
-                workload_status.before(obj, found or {}), scan.plan, is_made=True
+                workload_status.at_revision(obj, found or {}), scan.plan, is_made=True
             )
             is_one = any(is_legacy(each.code) for each in result.located)
             why = "is legacy" if is_one else "" if found else "is not there"
@@ -147,13 +149,13 @@ def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) ->
             yield f"{namespace}/{kind}/{name}: {_HALFWAY} {why}"
 
 
-def _is_quota(told: scan_cluster.Told) -> bool:
+def _is_quota(reported: scan_cluster.Reported) -> bool:
     """Whether it limits nothing, with or without the webhook (rule GPU128)."""
-    return told.top.kind == "ResourceQuota"
+    return reported.top.kind == "ResourceQuota"
 
 
-def _unread(told: scan_cluster.Told) -> str:
-    return f"{told.result.path}: {told.result.error}"
+def _unread(reported: scan_cluster.Reported) -> str:
+    return f"{reported.result.path}: {reported.result.error}"
 
 
 def _is_needed(code: str) -> bool:
@@ -161,27 +163,27 @@ def _is_needed(code: str) -> bool:
     return is_legacy(code) or is_repair(code)
 
 
-def _added(told: scan_cluster.Told) -> list[Located]:
+def _added(reported: scan_cluster.Reported) -> list[Located]:
     """What the settings add to the pods of a modern template, with or without pods now.
 
     A pod was judged when it was created: that it came so is noted on itself.
     """
-    kind = told.result.path.split("/")[-2:-1]  # NAMESPACE/KIND/NAME
-    found = (each for each in told.result.located if each.status is Status.FIXABLE)
+    kind = reported.result.path.split("/")[-2:-1]  # NAMESPACE/KIND/NAME
+    found = (each for each in reported.result.located if each.status is Status.FIXABLE)
     return [] if kind == ["Pod"] else [each for each in found if is_repair(each.code)]
 
 
-def _owner(told: scan_cluster.Told) -> Owner:
-    codes = tuple(each.code for each in told.result.located if is_legacy(each.code))
-    newest, change = seconds_of(told.created), told.owner
+def _owner(reported: scan_cluster.Reported) -> Owner:
+    codes = tuple(each.code for each in reported.result.located if is_legacy(each.code))
+    newest, change = seconds_of(reported.created), reported.owner
     if not codes:
-        last = told.result.located[-1] if told.came else _added(told)[0]
-        codes = tuple(_CODE.findall(last.message)) if told.came else (last.code,)
-        change = f"{told.owner}: {last.message}"
-    elif (seen := "/".join(told.result.path.split("/")[-2:])) != str(told.top):
-        more = f" and {told.others:,} more" if told.others else ""
-        change = f"{told.owner}: legacy in {seen}{more}"  # its own template may be modern
-    return Owner(*_named(told.top), change, 1 + told.others, newest, codes)
+        last = reported.result.located[-1] if reported.came else _added(reported)[0]
+        codes = tuple(_CODE.findall(last.message)) if reported.came else (last.code,)
+        change = f"{reported.owner}: {last.message}"
+    elif (seen := "/".join(reported.result.path.split("/")[-2:])) != str(reported.top):
+        more = f" and {reported.others:,} more" if reported.others else ""
+        change = f"{reported.owner}: legacy in {seen}{more}"  # its own template may be modern
+    return Owner(*_named(reported.top), change, 1 + reported.others, newest, codes)
 
 
 def _named(top: objects.Reference) -> tuple[str, str, str]:

@@ -25,11 +25,11 @@ def run(args: SimpleNamespace) -> int:
         if getattr(args, dest):
             flag = f"--{dest.replace('_', '-')}"
             raise InputError(f"{flag} is only for clusters: add --cluster, or leave out {flag}")
-    asked, seen = file_command.plan(args), file_command.Seen()
+    plan, seen = file_command.plan_of(args), file_command.Seen()
     with progress() as show_progress:
-        judged = file_command.judged(args, asked, show_progress, seen)
+        judged = file_command.judged(args, plan, show_progress, seen)
         alone = [each._replace(source=None) for each in judged]
-        results = (each.result for each in file_command.together(alone, asked))
+        results = (each.result for each in file_command.together(alone, plan))
         found = file_command.report(results, seen)
     file_command.write_outputs(args, found)
     diffs_of = seen if args.diff else None

@@ -56,13 +56,13 @@ def run(args: SimpleNamespace) -> int:
         raise InputError("--cluster checks a cluster: leave out the files")
     if args.all_namespaces and args.namespace:
         raise InputError("--all-namespaces and --namespace exclude each other: leave one out")
-    scan = Scan(args, file_command.plan(args))
+    scan = Scan(args, file_command.plan_of(args))
     with progress() as show_progress:
-        told = sorted(scan.told(show_progress), key=lambda each: each.result.path)
-    found = Report(tuple(each.with_owner() for each in told), files=scan.seen)
+        reported = sorted(scan.reported(show_progress), key=lambda each: each.result.path)
+    found = Report(tuple(each.with_owner() for each in reported), files=scan.seen)
     file_command.write_outputs(args, found)
     if args.output in (None, "text") and not args.quiet:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(told, scan)))
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(reported, scan)))
         if args.diff:
             file_command.print_diffs(found.results, file_command.Seen())
     else:
@@ -72,7 +72,7 @@ def run(args: SimpleNamespace) -> int:
 
 
 @dataclass(slots=True)
-class Told:
+class Reported:
     """The findings on one object, and on similar ones."""
 
     result: FileResult
@@ -110,12 +110,12 @@ class Scan:
     finished_since: float = math.inf  # report what came then or later, if finished
     counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
     halfway: dict[Reference, Raw] = field(default_factory=dict)  # their roll-out has not ended
-    _alike: dict[object, Told] = field(default_factory=dict)
+    _alike: dict[object, Reported] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
     _words: tuple[bytes, ...] = ()  # those that legacy objects have
     _named: set[Reference] = field(default_factory=set)  # those for which their owner is named
 
-    def told(self, show_progress: Progress) -> Iterator[Told]:
+    def reported(self, show_progress: Progress) -> Iterator[Reported]:
         """All findings, kind by kind."""
         args = self.args
         try:
@@ -129,7 +129,7 @@ class Scan:
             try:
                 found = catalogue.find(group, name)
             except client.Fault as fault:
-                yield Told(FileResult(name, error=_why(name, fault)))
+                yield Reported(FileResult(name, error=_why(name, fault)))
             else:
                 kinds += [] if found is None else [found]
         owners = objects.Owners(catalogue)
@@ -140,7 +140,7 @@ class Scan:
                 ):
                     yield from self._object_or_why_not(obj, owners)
             except client.Fault as fault:
-                yield Told(FileResult(kind.plural, error=_why(kind.kind, fault)))
+                yield Reported(FileResult(kind.plural, error=_why(kind.kind, fault)))
                 if fault.away:
                     return
 
@@ -154,7 +154,7 @@ class Scan:
             raise InputError(f"{named!r} is not the name of a namespace")
         return named
 
-    def _object_or_why_not(self, obj: Raw, owners: objects.Owners) -> Iterator[Told]:
+    def _object_or_why_not(self, obj: Raw, owners: objects.Owners) -> Iterator[Reported]:
         """The findings on one object. A failure on it does not stop the others."""
         try:
             yield from self._object(obj, owners)
@@ -162,16 +162,16 @@ class Scan:
             why = f"it could not be checked: {error!r:.200}; please report it"
             if isinstance(error, RecursionError) and objects.is_deep(obj):
                 why = "it is nested too deeply, so it is not checked"
-            yield Told(FileResult(_path(obj), error=why))
+            yield Reported(FileResult(_path(obj), error=why))
 
-    def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Told]:
+    def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Reported]:
         self.seen += 1
         maker = objects.controller(obj)
         is_made = maker in self._makers and objects.may_make(maker, obj)
         itself = objects.reference(obj)
         if obj["kind"] != "Pod":
             self._makers.add(itself)
-        if workload_status.is_halfway(obj):
+        if workload_status.is_rolling_out(obj):
             self.halfway[itself] = obj
         if is_made and self._is_said(obj, maker):
             self.made += 1
@@ -190,16 +190,16 @@ class Scan:
             return
         top = owners.top(obj)
         named = objects.reference(top)
-        told = Told(result, owner_of(top, obj), 0, came, named, created)
+        reported = Reported(result, owner_of(top, obj), 0, came, named, created)
         if maker is not None:
             found = tuple((each.code, each.path, each.message) for each in result.located)
             said = named, obj["kind"], found, result.error
-            alike = self._alike.setdefault(said, told)
-            if alike is not told:
+            alike = self._alike.setdefault(said, reported)
+            if alike is not reported:
                 alike.others += 1
                 alike.created = max(alike.created, created)
                 return
-        yield told
+        yield reported
 
     def _found(self, obj: Raw, maker: Reference | None) -> tuple[FileResult, bool]:
         """The findings; whether the last one is that it was sent otherwise and repaired."""
@@ -353,11 +353,11 @@ _WORDS = {
 }
 
 
-def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
+def _lines(reported: list[Reported], scan: Scan) -> Iterator[str]:
     """Text output: object by object, its owner and the findings."""
     from webhook.reports.escaping import sentence, visible
 
-    for each in told:
+    for each in reported:
         result = each.result
         others = f" and {each.others} more alike" if each.others else ""
         yield f"{visible(result.path)}{others}"
@@ -372,12 +372,12 @@ def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
         for skipped in result.skipped:
             yield f"  skipped: {sentence(skipped.reason)}"
         yield ""
-    yield _summary(told, scan)
+    yield _summary(reported, scan)
 
 
-def _summary(told: list[Told], scan: Scan) -> str:
+def _summary(reported: list[Reported], scan: Scan) -> str:
     """The number of legacy objects, and of objects with other findings only."""
-    found = [each for each in told if each.result.located]
+    found = [each for each in reported if each.result.located]
     legacy = [each for each in found if not each.came and _is_legacy(each.result)]
     rest = [
         each
@@ -388,7 +388,7 @@ def _summary(told: list[Told], scan: Scan) -> str:
     words = f"{of_objects:,} of {scan.seen:,} objects are legacy"
     if others:
         words += f"; {others:,} more have other findings"
-    if unread := sum(1 + each.others for each in told if each.result.error):
+    if unread := sum(1 + each.others for each in reported if each.result.error):
         words += f"; {unread:,} could not be checked (see the errors)"
     if scan.repaired:
         words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"

@@ -50,7 +50,7 @@ class Address(NamedTuple):
 def run(args: SimpleNamespace) -> int:
     """Serve until a signal arrives. InputError for faulty flags or files."""
     from webhook.certs.clients import Clients
-    from webhook.cli.reload import Live, Sources, Speaker
+    from webhook.cli.reload import Live, SingleWriter, Sources
     from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
 
@@ -75,7 +75,7 @@ def run(args: SimpleNamespace) -> int:
         _await(cert, key, log)
     listener = listen(address)
     page, metrics = _metrics(args, log)
-    live = Live(sources, settings, inventory, log, Speaker(), metrics)
+    live = Live(sources, settings, inventory, log, SingleWriter(), metrics)
     clients = Clients(Path(args.client_ca) if args.client_ca else None, args.client_name)
     keep = page.keep if page is not None else lambda: None
     server = _server(live, listener, args.workers, (cert, key), clients, keep)
@@ -108,11 +108,11 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
     from webhook.admission.outcome import OUTCOMES
     from webhook.certs.failed_handshakes import REASONS
     from webhook.rules import ALL, RULES
-    from webhook.telemetry.shared_folder import Scratch
+    from webhook.telemetry.shared_folder import SharedFolder
 
     flag = "--metrics-bind"
     listener = listen(read_address(args.metrics_bind, dev=args.dev, flag=flag), flag)
-    scratch = Scratch()
+    scratch = SharedFolder()
     # First of all: prometheus_client gets its folder here, before any other import of it.
     expected = itertools.chain(
         (("rule_failures", rule.CODE) for rule in ALL),
@@ -120,10 +120,10 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
         (("tls_failures", reason) for reason in REASONS),
     )
     metrics = counting(scratch.path, expected, [rule.CODE for rule in RULES])
-    from webhook.inventory.watcher_metrics import Watched
+    from webhook.inventory.watcher_metrics import WatcherMetrics
     from webhook.telemetry.page import Page
 
-    more = [Watched(args.snapshot)] if args.snapshot else []
+    more = [WatcherMetrics(args.snapshot)] if args.snapshot else []
     return Page(listener, scratch, log, *more), metrics
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Following(Generic[T]):
+class SettingsFollower(Generic[T]):
     """The settings file of a running program; `read` returns its content."""
 
     def __init__(self, file: str, read: Callable[[], T], say: Say) -> None:

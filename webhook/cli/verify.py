@@ -56,13 +56,13 @@ def exit_code(found: Sequence[Compared]) -> int:
 def _sides(
     args: SimpleNamespace, minor: int, settings: Settings, stack: ExitStack
 ) -> tuple[read_side.Side, read_side.Side]:
-    asked = read_side.Asked(minor, args.exclude, settings=settings)
+    options = read_side.ReadOptions(minor, args.exclude, settings=settings)
     if args.git is None:
         if len(args.paths) != 2:  # noqa: PLR2004
             raise InputError("write two files or folders, OLD and NEW; or --git REVISION [PATH...]")
         _are_there(args.paths)
         old, new = args.paths
-        return read_side.read([old], asked), read_side.read([new], asked)
+        return read_side.read([old], options), read_side.read([new], options)
     from webhook.verifying import revision
 
     paths = args.paths or (os.curdir,)
@@ -78,13 +78,13 @@ def _sides(
     was = [each for each in there if os.path.lexists(each)]
     _are_there([path for path, before in zip(paths, there, strict=True) if before not in was])
     now = [each for each in paths if os.path.lexists(each)]
-    old = read_side.read(was, replace(asked, base=folder, label=args.git))
+    old = read_side.read(was, replace(options, base=folder, label=args.git))
     old.unread += [
         read_side.Unread(f"{args.git}:{path}", path, why)
         for path, why in missing.items()
         if any(Path(path).is_relative_to(each) for each in below)
     ]
-    return old, read_side.read(now, replace(asked, base=root))
+    return old, read_side.read(now, replace(options, base=root))
 
 
 def _are_there(paths: Sequence[str]) -> None:
@@ -106,10 +106,10 @@ def _server(args: SimpleNamespace, settings: Settings) -> Store | None:
 def store(kubeconfig: str | None, context: str | None, settings: Settings) -> Store:
     """What this cluster would store of an object."""
     from webhook.cluster import client
-    from webhook.cluster.dry_run import Rehearsal
+    from webhook.cluster.dry_run import DryRun
 
     api = client.Client(lambda: client.configuration(kubeconfig, context))
-    rehearsal = Rehearsal(api, client.namespace(kubeconfig, context), settings)
+    rehearsal = DryRun(api, client.namespace(kubeconfig, context), settings)
 
     def stored(obj: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -137,7 +137,7 @@ def _text(found: Sequence[Compared], *, quiet: bool) -> str:
         why = f": {sentence(each.why)}" if each.why else ""
         names = dict.fromkeys((visible(each.path), visible(each.name)))  # a file has one name
         lines.append(f"{': '.join(names)}: {each.result}{why}")
-        lines += [f"  converted first: {sentence(said)}" for said in each.said]
+        lines += [f"  converted first: {sentence(said)}" for said in each.conversions]
         lines += [f"  {visible(line)}" for line in each.diff.splitlines()]
     return "".join(f"{line}\n" for line in (*lines, summary(found)))
 
@@ -163,7 +163,7 @@ def _data(found: Sequence[Compared]) -> dict[str, Any]:
                 "new": storable(each.path),
                 "line": each.place.line,
                 "why": storable(each.why),
-                "converted": [storable(said) for said in each.said],
+                "converted": [storable(said) for said in each.conversions],
                 "diff": storable(each.diff),
             }
             for each in found

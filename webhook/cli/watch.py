@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.cli import inputs
-from webhook.cli.settings_follower import Following
+from webhook.cli.settings_follower import SettingsFollower
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class _Reload:
         self._watcher = watcher
         self._log = log
         named = file or ""
-        self._following = Following(named, lambda: inputs.read(named), self._say)
+        self._following = SettingsFollower(named, lambda: inputs.read(named), self._say)
 
     def look(self) -> None:
         """Read new settings; bad ones are reported once, and the old ones stay."""

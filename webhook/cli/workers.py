@@ -50,7 +50,7 @@ class Judged(NamedTuple):
     of_chart: str = ""
 
 
-def judge(path: str, asked: Plan) -> Judged:
+def judge(path: str, plan: Plan) -> Judged:
     """Read one file, `-` for stdin, and run the rules."""
     from webhook.files import reading
     from webhook.files.source import STREAM, Source, is_read
@@ -65,46 +65,46 @@ def judge(path: str, asked: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        result, of_chart = _tried(source, asked, stdin=stdin)
+        result, of_chart = _tried(source, plan, stdin=stdin)
         return Judged(_whole(result, source), source, of_chart)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
 
 
-def _tried(source: Source, asked: Plan, *, stdin: bool) -> tuple[FileResult, str]:
+def _tried(source: Source, plan: Plan, *, stdin: bool) -> tuple[FileResult, str]:
     """The result without edits of a template that are wrong with some stand-ins."""
     from webhook.files.source import TEMPLATES
 
-    result = _migrated(source, asked, stdin=stdin)
+    result = _migrated(source, plan, stdin=stdin)
     if result.new_text is None or result.kind not in TEMPLATES:
         return result, ""
     from webhook.verifying import trial
 
-    return trial.tried(result, asked, partial(_migrated, source, stdin=stdin))
+    return trial.tried(result, plan, partial(_migrated, source, stdin=stdin))
 
 
-def _migrated(source: Source, asked: Plan, *, stdin: bool) -> FileResult:
+def _migrated(source: Source, plan: Plan, *, stdin: bool) -> FileResult:
     """Run the rules on a text that was read; a file may belong to others."""
     from webhook.formats.migrate import migrate_text
     from webhook.projects import kustomizations
 
     if stdin:
-        return migrate_text(source, asked)
-    result = kustomizations.migrated(source.path, source, asked)
+        return migrate_text(source, plan)
+    result = kustomizations.migrated(source.path, source, plan)
     if source.is_lossy:
         return result.undone("the file is not UTF-8")
-    return result.undone(_SILENT) if _falls_silent(result, asked) else result
+    return result.undone(_SILENT) if _falls_silent(result, plan) else result
 
 
-def _falls_silent(result: FileResult, asked: Plan) -> bool:
+def _falls_silent(result: FileResult, plan: Plan) -> bool:
     """Whether no word in the new text would let a later run open it, although work is left."""
     if result.new_text is None or not any(e.status is Status.MANUAL for e in result.located):
         return False
     from webhook.files import search_words
 
     text = result.new_text.encode(errors="replace")
-    return not any(word in text for word in search_words.words(asked.settings))
+    return not any(word in text for word in search_words.words(plan.settings))
 
 
 def _whole(result: FileResult, source: Source) -> FileResult:
@@ -126,7 +126,7 @@ def _whole(result: FileResult, source: Source) -> FileResult:
     return replace(result, error=error)
 
 
-def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -> Iterator[Judged]:
+def judge_all(paths: Iterable[str], plan: Plan, processes: int | None = None) -> Iterator[Judged]:
     """The result of each file. `processes` may work at once; by default one for each core."""
     most = (cores() if processes is None else processes) - 1
     pool: _Pool | None = None
@@ -135,9 +135,9 @@ def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -
     try:
         for number, path in enumerate(paths):
             if number == _ALONE and most > 0:
-                pool = _started(most, asked)
+                pool = _started(most, plan)
             if pool is None or path == STDIN or not pool.take(path):
-                yield judge(path, asked)
+                yield judge(path, plan)
             if pool is not None:
                 yield from pool.heard()
         if pool is not None:
@@ -148,9 +148,9 @@ def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -
             pool.end()
 
 
-def _started(most: int, asked: Plan) -> _Pool | None:
+def _started(most: int, plan: Plan) -> _Pool | None:
     try:
-        return _Pool(most, asked)
+        return _Pool(most, plan)
     except (ImportError, NotImplementedError, OSError):  # the machine has no resources for it
         return None
 
@@ -158,17 +158,17 @@ def _started(most: int, asked: Plan) -> _Pool | None:
 class _Pool:
     """Other processes, and the files that they have."""
 
-    def __init__(self, most: int, asked: Plan) -> None:
+    def __init__(self, most: int, plan: Plan) -> None:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
-        self._asked = asked
+        self._plan = plan
         self._room = most * _GIVEN
         self._given: deque[tuple[str, Future[Judged]]] = deque()
         # Otherwise the folder in which the command runs would be searched for modules of this
         # program.
         os.environ[_SAFE_PATH] = "1"
-        self._executor = ProcessPoolExecutor(most, get_context("spawn"), _begin, (asked,))
+        self._executor = ProcessPoolExecutor(most, get_context("spawn"), _begin, (plan,))
 
     def take(self, path: str) -> bool:
         """Give a file to another process; False if these are busy, or cannot be started."""
@@ -189,7 +189,7 @@ class _Pool:
         """The results so far; with `wait`, all results."""
         while self._given and (wait or self._given[0][1].done()):
             path, future = self._given.popleft()
-            yield judge(path, self._asked) if future.exception() else future.result()
+            yield judge(path, self._plan) if future.exception() else future.result()
 
     def end(self) -> None:
         if self._given:  # after an interrupt nothing waits for the rest
@@ -204,13 +204,13 @@ class _Pool:
 _plans: list[Plan] = []  # the plan of this other process
 
 
-def _begin(asked: Plan) -> None:
+def _begin(plan: Plan) -> None:
     """The first call in another process."""
     from multiprocessing import parent_process
     from threading import Thread
 
     gc.set_threshold(_MANY)
-    _plans.append(asked)
+    _plans.append(plan)
     parent = parent_process()
     assert parent is not None  # noqa: S101
     Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -211,7 +211,7 @@ class Client:
         """Create an object; the answer has it as it was stored."""
         return self._write("POST", path, obj, _JSON)
 
-    def rehearse(self, path: str, obj: Mapping[str, Any]) -> tuple[bytes, list[str]]:
+    def dry_run(self, path: str, obj: Mapping[str, Any]) -> tuple[bytes, list[str]]:
         """What creating an object would store (a dry run), and the warnings for its author.
 
         Refused (400) if the object has an unknown field, or one twice, as kubectl has it.

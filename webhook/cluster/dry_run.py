@@ -34,7 +34,7 @@ _OF_A_JOB = (
 _OF_A_SERVICE = ("clusterIP", "clusterIPs", "healthCheckNodePort")
 
 
-class Rehearsal:
+class DryRun:
     """Creates objects in one cluster, as dry runs; those without a namespace in this one."""
 
     def __init__(self, client: Client, namespace: str, settings: Settings) -> None:
@@ -53,14 +53,14 @@ class Rehearsal:
         served = served._replace(version=version.rpartition("/")[2])
         path = served.path(str(metadata.get("namespace") or self._namespace))
         try:
-            text, _ = self._client.rehearse(path, sent)
+            text, _ = self._client.dry_run(path, sent)
         except Refused as refused:
             if refused.status != _EXISTS:
                 raise
             # A dry run cannot replace what is there: the same object under another name can be.
             sent["metadata"].pop("name", None)
             sent["metadata"]["generateName"] = _GENERATED
-            text, _ = self._client.rehearse(path, sent)
+            text, _ = self._client.dry_run(path, sent)
         made = as_map(answers.read(text))
         for at in marked:
             _unmark(as_map(value_at(made, at)))

@@ -30,7 +30,7 @@ def is_finished_job(obj: Raw) -> bool:
     return obj["kind"] == "Job" and bool(met & {"Complete", "Failed"})
 
 
-def is_halfway(obj: Raw) -> bool:
+def is_rolling_out(obj: Raw) -> bool:
     """Whether it still makes pods from an older template, which it does not show itself."""
     spec, status = as_map(obj.get("spec")), as_map(obj.get("status"))
     match obj["kind"]:
@@ -46,7 +46,7 @@ def is_halfway(obj: Raw) -> bool:
             return False
 
 
-def before(obj: Raw, revision: Raw) -> Raw:
+def at_revision(obj: Raw, revision: Raw) -> Raw:
     """A StatefulSet as it was at a ControllerRevision."""
     template = as_map(as_map(revision.get("data")).get("spec")).get("template")
     return {**obj, "spec": {**as_map(obj.get("spec")), "template": template}}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.certs.authority import Identity
-    from webhook.certs.own_certificates import Kept
+    from webhook.certs.own_certificates import OwnCertificates
     from webhook.certs.renewal import Bundles
 
 _LATE = 0.8  # of its life: it should have been renewed
@@ -29,7 +29,7 @@ def no_secret() -> Iterator[Line]:
     yield Line(WARNING, f"{text}and openshift need none)", what="Secret")
 
 
-def pairs(kept: Kept, now: float) -> Iterator[Line]:
+def pairs(kept: OwnCertificates, now: float) -> Iterator[Line]:
     """The CAs and the server certificate of the Secret of own certificates."""
     yield of_pair("CA", kept.ca, now)
     if kept.next is not None:
@@ -58,7 +58,7 @@ def of_pair(what: str, pair: Identity | None, now: float, renewed_by: str = _LOG
     return Line(OK, names, "", what, until)
 
 
-def trust(kept: Kept, bundles: Bundles, filled_by: str = _WATCHERS) -> Iterator[Line]:
+def trust(kept: OwnCertificates, bundles: Bundles, filled_by: str = _WATCHERS) -> Iterator[Line]:
     """Whether each configuration trusts the server; `filled_by` says who fills the caBundle."""
     if not bundles:
         text = "none is there: no API server calls the webhook"

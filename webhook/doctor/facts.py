@@ -226,7 +226,7 @@ def _try(api: Client, reader: _Reader, namespace: str, settings: Settings) -> Tr
     path = address("api", "v1", "namespaces", namespace, "pods")
     started = time.monotonic()
     try:
-        text, warnings = api.rehearse(path, legacy_pod(settings))
+        text, warnings = api.dry_run(path, legacy_pod(settings))
     except Refused as refused:
         return Trial(found, {}, (), time.monotonic() - started, str(refused))
     return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)

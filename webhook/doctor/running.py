@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from webhook import __version__
 from webhook.certs import faults
 from webhook.certs.authority import Identity
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired_annotation import REPAIRED
 from webhook.doctor import certificates as of_secret
@@ -180,13 +180,13 @@ def certificates(facts: Facts) -> Iterator[Line]:
     names = (name for name in CONFIGURATIONS if any(facts.entries(name)))
     bundles = bundles_of({name: configuration_of(facts.configurations[name]) for name in names})
     if facts.keeps_certificates:
-        kept = Kept.read(facts.data(), facts.now)
+        kept = OwnCertificates.read(facts.data(), facts.now)
         yield from of_secret.pairs(kept, facts.now)
         yield from of_secret.trust(kept, bundles)
     else:
         texts = facts.pair()
         found = Identity.read(*texts)
-        kept = Kept(leaf=found).at(facts.now)
+        kept = OwnCertificates(leaf=found).at(facts.now)
         source = "docs/install.md#certificates says who makes it and who fills in caBundle"
         line = of_secret.of_pair("server", kept.leaf, facts.now, source)
         if found is None:

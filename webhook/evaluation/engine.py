@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context, ObjectRule, Rule
 
     # Returns the finding as it is to be used; None to drop it.
-    Hear = Callable[[Finding], Finding | None]
+    OnFinding = Callable[[Finding], Finding | None]
 
 
 def run(  # noqa: PLR0913  # the options of a run
@@ -34,7 +34,7 @@ def run(  # noqa: PLR0913  # the options of a run
     every_pod: bool = False,
     draft: Draft | None = None,
     patched: bool = True,
-    hear: Hear | None = None,
+    on_finding: OnFinding | None = None,
 ) -> Verdict:
     """Repair the pod at `at` in `obj` (a Pod, or an object with a pod template), in place.
 
@@ -42,8 +42,8 @@ def run(  # noqa: PLR0913  # the options of a run
     types that no API server sends; the other rules run. Only rules with the mode `enforce` change
     the pod, so rules with other modes see it unchanged. Outside the scope of the settings no rule
     runs, unless the rules are for `every_pod`. Several runs may share one draft of the object; the
-    patch then covers all of them. Without `patched` there is no patch: a trial needs none. `hear`
-    is called with each finding before its edits are made.
+    patch then covers all of them. Without `patched` there is no patch: a trial needs none.
+    `on_finding` is called with each finding before its edits are made.
     """
     draft = Draft(obj) if draft is None else draft
     pod = Pod(obj, at)
@@ -61,7 +61,7 @@ def run(  # noqa: PLR0913  # the options of a run
             found = tuple(rule.check(pod, chosen if of_choice else cx))
             if not found:  # the usual case
                 continue
-            found = _allowed(found, mode, cx, hear)
+            found = _allowed(found, mode, cx, on_finding)
             if found and rule.FACTS.has_exceptions:
                 found = _excepted(found, pod, cx)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
@@ -96,7 +96,7 @@ def run_on_object(
     obj: dict[str, Any],
     cx: Context,
     shared: Draft | None = None,
-    hear: Hear | None = None,
+    on_finding: OnFinding | None = None,
 ) -> Verdict:
     """The same for rules on whole objects.
 
@@ -110,7 +110,7 @@ def run_on_object(
             found = tuple(rule.check(obj, cx))
             if not found:
                 continue
-            found = _allowed(found, mode, cx, hear)
+            found = _allowed(found, mode, cx, on_finding)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
                 draft.apply(edits)
@@ -123,11 +123,11 @@ def run_on_object(
 
 
 def _allowed(
-    found: tuple[Finding, ...], mode: Mode, cx: Context, hear: Hear | None
+    found: tuple[Finding, ...], mode: Mode, cx: Context, on_finding: OnFinding | None
 ) -> tuple[Finding, ...]:
     """The findings; unsafe edits count as safe if the user asked for them."""
-    if hear is not None:
-        found = tuple([each for each in map(hear, found) if each is not None])
+    if on_finding is not None:
+        found = tuple([each for each in map(on_finding, found) if each is not None])
     if mode is not Mode.ENFORCE:
         found = tuple([replace(each, mode=mode) for each in found])
     return tuple(

@@ -23,7 +23,7 @@ from webhook.kube.pointer import ROOT, Path, value_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from webhook.evaluation.engine import Hear
+    from webhook.evaluation.engine import OnFinding
 
     # Takes a code and a place in the document; returns why the edits are not made, or an empty
     # text.
@@ -59,12 +59,21 @@ class Asking(NamedTuple):
 
     rules: Sequence[Rule]
     every_pod: bool = False
-    hear: Hear | None = None
+    on_finding: OnFinding | None = None
 
     def of(self, obj: Raw, cx: Context, at: Path = ROOT, draft: Draft | None = None) -> Verdict:
         """Run them on the pod or template at this place of the object, which is edited."""
-        every, hear = self.every_pod, self.hear
-        return run(self.rules, obj, cx, at, every_pod=every, draft=draft, patched=False, hear=hear)
+        every, on_finding = self.every_pod, self.on_finding
+        return run(
+            self.rules,
+            obj,
+            cx,
+            at,
+            every_pod=every,
+            draft=draft,
+            patched=False,
+            on_finding=on_finding,
+        )
 
     def only(self, asks: Callable[[Rule], bool]) -> Asking:
         """The same with only the accepted rules."""
@@ -175,9 +184,9 @@ def evaluate(  # noqa: PLR0913  # the rules, the object, and limits
     if is_opted_out(cx.namespace_labels):
         made.left_alone.append(at)
         return made
-    hear = None if held is None else _Hearing(made, held)
+    on_finding = None if held is None else _Hearing(made, held)
     if stages.manifest:
-        made.take(_of_object(made, stages.manifest, cx, hear, is_left_alone))
+        made.take(_of_object(made, stages.manifest, cx, on_finding, is_left_alone))
     # Only now: a kind in lower case may have been corrected before.
     places = templates_of(obj, cx.settings) if templates is None else templates
     rest = places
@@ -186,10 +195,10 @@ def evaluate(  # noqa: PLR0913  # the rules, the object, and limits
         rest = [place for place in places if place not in left]
     if rest or stages.guards or stages.policy:
         made.over = excess()
-    if hear is not None and stages.repairs:
+    if on_finding is not None and stages.repairs:
         made.judged += [made.placed(made.draft.origin(at)) for at in rest if not made.over]
     if not made.over:
-        _of_pods(made, stages, cx, (places, rest), hear, again, later)
+        _of_pods(made, stages, cx, (places, rest), on_finding, again, later)
     if held is not None:
         made.edits = [at_place(e, made.placed(place_of(e))) for e in made.draft.changes()]
     return made
@@ -199,7 +208,7 @@ def _of_object(
     made: Evaluation,
     rules: Sequence[ObjectRule],
     cx: Context,
-    hear: Hear | None,
+    on_finding: OnFinding | None,
     is_left_alone: Callable[[Raw], bool],
 ) -> Verdict:
     """Run the rules on whole objects, without edits in opted-out pods."""
@@ -208,7 +217,7 @@ def _of_object(
         around_it = (each for each in _on_the_way(made.object, finding.at) if is_pod(each))
         if any(map(is_left_alone, around_it)):
             return None
-        return finding if hear is None else hear(finding)
+        return finding if on_finding is None else on_finding(finding)
 
     return run_on_object(rules, made.object, cx, made.draft, of_object)
 
@@ -218,7 +227,7 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
     stages: Stages,
     cx: Context,
     pods: tuple[Sequence[Path], Sequence[Path]],
-    hear: Hear | None,
+    on_finding: OnFinding | None,
     again: Again | None,
     later: Callable[[], Context],
 ) -> None:
@@ -232,7 +241,7 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
     for rules, asked_of in ((stages.repairs, rest), (stages.guards, places)):
         if not (rules and asked_of):
             continue
-        asking = Asking(rules, rules is stages.guards, hear)
+        asking = Asking(rules, rules is stages.guards, on_finding)
         for place in asked_of:
             if again is None:
                 verdict = asking.of(obj, inside, place, draft)
@@ -246,7 +255,7 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
         made.foretold = Asking(foretold).of(obj, then).findings
     if stages.policy:
         inside = around(cx, obj) if is_workload else cx
-        asking = Asking(stages.policy, hear=hear)
+        asking = Asking(stages.policy, on_finding=on_finding)
         repaired = replace(inside, was_stuck=True) if made.stuck else inside
         for place in rest if cx.in_manifest else places:
             made.take(asking.of(obj, repaired if place in made.stuck else inside, place, draft))

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def is_said(key: Key, then: Any, now: Any, said: Mapping[Key, Any]) -> bool:
+def is_as_applied(key: Key, then: Any, now: Any, applied: Mapping[Key, Any]) -> bool:
     """Whether this value returns from the manifest that kubectl applied the last time.
 
     The API server stores it in its own form: an amount as a string, requests copied from limits,
     defaults for members of a volume, and tolerations in every pod.
     """
     is_amount = key[3:4] == ("resources",)
-    limit = said.get((*key[:4], "limits", *key[5:])) if is_amount else None
-    word = said.get(key, limit)
+    limit = applied.get((*key[:4], "limits", *key[5:])) if is_amount else None
+    word = applied.get(key, limit)
     if now is None or word is None:
         return False
     if is_amount:

@@ -9,7 +9,7 @@ from webhook.kube.pod import Raw, as_items, as_map
 from webhook.kube.pointer import Path
 
 
-class SamePlaces:
+class MatchingTemplates:
     """The places of templates in two versions of an object: `old`, and `obj` in which they are now.
 
     Items of a list are matched by their names: an update may move them.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.evaluation.field_values import is_part, is_said
+from webhook.evaluation.field_values import is_as_applied, is_part
 from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, PodFields, is_of_settings
 from webhook.evaluation.update_fields import PLACED, TOLERATED, Update, unit_of
 
@@ -96,7 +96,7 @@ class _Manifest:
         if after is None:
             return key not in self._said
         value = self._sent.values.get(key)
-        return value != after or is_said(key, after, value, self._said)
+        return value != after or is_as_applied(key, after, value, self._said)
 
     def _is_in_managed_fields(self, key: Key, after: Any) -> bool:
         at, authors = self._at, self._authors

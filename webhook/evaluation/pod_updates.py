@@ -15,7 +15,7 @@ from webhook.core.limit_ranger import Origins
 from webhook.core.repaired_annotation import is_noted
 from webhook.core.rule import TRANSLATES_LABELS, Context, Trait
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.field_values import is_said
+from webhook.evaluation.field_values import is_as_applied
 from webhook.evaluation.pod_fields import TOLERATIONS, Key, PodFields, apply, changes, restore
 from webhook.evaluation.stored_pod import agrees, as_it_was
 from webhook.evaluation.template_updates import made_of
@@ -145,7 +145,7 @@ def _is_the_same_manifest(old: Raw, sent: PodFields, now: PodFields, then: PodFi
     gone = changes(now.values, sent.values).items()
     came |= {key: each for key, each in gone if key[0] == "metadata"}
     said = Authors(old).in_manifest(sent.at)
-    return bool(came) and all(is_said(key, *change, said) for key, change in came.items())
+    return bool(came) and all(is_as_applied(key, *change, said) for key, change in came.items())
 
 
 def _without_defaults(repaired: dict[Key, Any], stored: Pod, settings: Settings) -> dict[Key, Any]:

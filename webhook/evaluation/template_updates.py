@@ -17,7 +17,7 @@ from webhook.core.findings import Verdict
 from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.rule import Context, Trait
 from webhook.evaluation.empty_fields import left_empty
-from webhook.evaluation.field_values import is_said
+from webhook.evaluation.field_values import is_as_applied
 from webhook.evaluation.kept_tolerations import kept_tolerations, sent_tolerations
 from webhook.evaluation.migrated_fields import unmigrated
 from webhook.evaluation.pod_fields import (
@@ -35,7 +35,7 @@ from webhook.evaluation.update_fields import (
     VOLUMES,
     Update,
     has_words,
-    made_anew,
+    independent_of_nodes,
     notes,
     placement,
     unit_of,
@@ -99,7 +99,7 @@ def _fixed(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
     new = {
         unit_of(key)
         for key, change in differ.items()
-        if update.noted.get(key) != change[::-1] and not is_said(key, *change, said)
+        if update.noted.get(key) != change[::-1] and not is_as_applied(key, *change, said)
     }
     if is_suspended(as_map(as_map(update.old).get("spec"))):
         new |= update.lost_nodes(sent, then)
@@ -239,7 +239,7 @@ def _staying(  # noqa: PLR0913, PLR0917  # as below
     ):
         return set()
     placed = placement(*versions)
-    return set(placed) - made_anew(placed, cx.settings)
+    return set(placed) - independent_of_nodes(placed, cx.settings)
 
 
 def _is_rolled_out(
@@ -304,7 +304,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # the results, their input, and the option
     obj, at, noted, (now, then) = draft.object, update.at, update.noted, versions
     (cx, as_then), stored = contexts, Pod(update.old or {}, at)
     if update.may_change:
-        anew = made_anew(keys, cx.settings)
+        anew = independent_of_nodes(keys, cx.settings)
         keys = [key for key in keys if key not in anew]
     all_keys = keys if noted else [*keys, *placement(now, then)]
     absent = [key for key in all_keys if key in then.values and key not in now.values]
@@ -360,7 +360,7 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
         return now, made, set()  # without a watcher all is known at once
     news = changes(then.values, now.values).keys()
     is_added = not any(key in then.values and key[3:4] != ("env",) for key in news)
-    if not news or not is_added or not news <= made_anew(list(news), cx.settings):
+    if not news or not is_added or not news <= independent_of_nodes(list(news), cx.settings):
         return now, made, set()
     trial = copied(value_at(draft.object, update.at))
     restore(Draft(trial), PodFields(trial), then, news)

@@ -267,7 +267,7 @@ class Update:
         return found
 
 
-def made_anew(keys: list[Key], settings: Settings) -> set[Key]:
+def independent_of_nodes(keys: list[Key], settings: Settings) -> set[Key]:
     """The fields that follow from the sent object and the settings, without the inventory.
 
     They need not stay as they are stored while nodes change.

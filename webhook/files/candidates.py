@@ -13,7 +13,7 @@ from webhook.files.folder import shown
 from webhook.files.prefilter import BINARY, HIT, LIMIT, TOO_LARGE
 from webhook.files.reading import too_large, why
 from webhook.files.results import FileResult, Skipped
-from webhook.files.search import Lot, search
+from webhook.files.search import SearchBatch, search
 from webhook.files.source import is_read
 from webhook.files.walk import Wanted, find, leads_out
 
@@ -44,7 +44,7 @@ def candidates(
     named = {*wanted.arguments, *map(os.path.normpath, wanted.arguments)}
     counted: Counter[str] = Counter() if others is None else others
     for found in search(find(wanted), words, processes):
-        if not isinstance(found, Lot):
+        if not isinstance(found, SearchBatch):
             yield found
             continue
         files, size = files + found.files, size + found.size

@@ -35,7 +35,7 @@ class Folder:
     links: list[str] = field(default_factory=list)
     special: dict[str, int] = field(default_factory=dict)  # with their modes
     marks: set[str] = field(default_factory=set)
-    said: list[FileResult] = field(default_factory=list)
+    results: list[FileResult] = field(default_factory=list)
 
 
 def listed(prefix: str) -> Folder:
@@ -57,7 +57,7 @@ def listed(prefix: str) -> Folder:
                 elif is_read(name):
                     folder.special[name] = entry.stat(follow_symlinks=False).st_mode
     except OSError as error:
-        folder.said.append(FileResult(shown(prefix or os.curdir), error=why(error)))
+        folder.results.append(FileResult(shown(prefix or os.curdir), error=why(error)))
     has_backups = any(name.endswith(ORIGINAL) for name in folder.files)
     backups = {name + ORIGINAL for name in folder.files} if has_backups else set[str]()
     folder.files = [each for each in filter(is_searched, folder.files) if each not in backups]

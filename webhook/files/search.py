@@ -32,11 +32,11 @@ _MOST = 4  # processes: more would wait for the listing of files
 
 
 @dataclass(slots=True, eq=False)
-class Lot:
+class SearchBatch:
     """A batch of files; then the results: (position, result)."""
 
     batch: Batch
-    said: Sequence[tuple[int, int]] | None = None  # None: not yet searched
+    results: Sequence[tuple[int, int]] | None = None  # None: not yet searched
     size: int = 0  # bytes that were read
 
     @property
@@ -45,13 +45,13 @@ class Lot:
 
     def search(self, words: Sequence[bytes]) -> None:
         """Search in this process."""
-        self.said, self.size = prefilter.examine(self.batch, words)
+        self.results, self.size = prefilter.examine(self.batch, words)
 
     def paths(self) -> Iterator[tuple[str, int]]:
         """The files with a result, and the result."""
-        if not self.said:
+        if not self.results:
             return
-        said = dict(self.said)
+        said = dict(self.results)
         position = 0
         for folder, names in self.batch:
             for name in names:
@@ -61,7 +61,7 @@ class Lot:
 
 
 if TYPE_CHECKING:
-    Turn = Lot | str | FileResult
+    Turn = SearchBatch | str | FileResult
 
 
 def search(
@@ -77,7 +77,7 @@ def search(
     try:
         for lot in lots:
             turns.append(lot)
-            if isinstance(lot, Lot):
+            if isinstance(lot, SearchBatch):
                 if files < _ALONE or not others.take(lot):
                     lot.search(words)
                 files += lot.files
@@ -90,13 +90,13 @@ def search(
 
 
 def _is_done(turn: Turn) -> bool:
-    return not isinstance(turn, Lot) or turn.said is not None
+    return not isinstance(turn, SearchBatch) or turn.results is not None
 
 
 def _finished(turn: Turn, others: _Others, words: Sequence[bytes]) -> Turn:
-    if isinstance(turn, Lot):
+    if isinstance(turn, SearchBatch):
         others.wait_for(turn)
-        if turn.said is None:  # its process has died
+        if turn.results is None:  # its process has died
             turn.search(words)
     return turn
 
@@ -119,7 +119,7 @@ class _Others:
         self._most = most
         self._processes: list[_Process] | None = None
 
-    def take(self, lot: Lot) -> bool:
+    def take(self, lot: SearchBatch) -> bool:
         """Give the batch to the process with the fewest batches, unless all have enough."""
         if self._processes is None:
             self._processes = list(_started(self._words, self._most))
@@ -128,7 +128,7 @@ class _Others:
         idle = [each for each in self._processes if each.is_alive and len(each.lots) < _GIVEN]
         return bool(idle) and min(idle, key=lambda each: len(each.lots)).take(lot)
 
-    def wait_for(self, lot: Lot) -> None:
+    def wait_for(self, lot: SearchBatch) -> None:
         """Wait for the process with this batch until it answers or dies."""
         for process in self._processes or ():
             while lot in process.lots:
@@ -164,11 +164,11 @@ class _Process:
         self._requests = cast("IO[bytes]", self._popen.stdin)
         self._answers = cast("IO[bytes]", self._popen.stdout).fileno()
         self._heard = b""
-        self.lots: deque[Lot] = deque()
+        self.lots: deque[SearchBatch] = deque()
         self.is_alive = True
         self._send([list(word) for word in words])
 
-    def take(self, lot: Lot) -> bool:
+    def take(self, lot: SearchBatch) -> bool:
         """Send it this batch; False if it is dead."""
         self._send(lot.batch)
         if self.is_alive:
@@ -186,7 +186,7 @@ class _Process:
             *answers, self._heard = (self._heard + heard).split(b"\n")
             for answer in answers:
                 lot = self.lots.popleft()
-                lot.said, lot.size = json.loads(answer)
+                lot.results, lot.size = json.loads(answer)
 
     def end(self) -> None:
         """End it. It only reads, so it needs no cleanup."""

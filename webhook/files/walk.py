@@ -37,7 +37,7 @@ from webhook.files.folder import (
 from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.reading import special, why
 from webhook.files.results import FileResult, Skipped
-from webhook.files.search import Lot
+from webhook.files.search import SearchBatch
 from webhook.files.source import is_read
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Wanted:
     exclude: Sequence[str] = ()  # patterns as in .gitignore, relative to the working directory
 
 
-def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
+def find(wanted: Wanted) -> Iterator[SearchBatch | str | FileResult]:
     """All selected files, in batches, with `-` and errors in their order."""
     batch: list[tuple[str, list[str]]] = []
     files = 0
@@ -69,12 +69,12 @@ def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
             batch.append(found)
             files += len(found[1])
         if batch and (files >= _IN_A_LOT or not isinstance(found, tuple)):
-            yield Lot(batch)
+            yield SearchBatch(batch)
             batch, files = [], 0
         if not isinstance(found, tuple):
             yield found
     if batch:
-        yield Lot(batch)
+        yield SearchBatch(batch)
 
 
 def leads_out(path: str, wanted: Wanted) -> str:
@@ -157,7 +157,7 @@ class _Walk:
         while folders:
             prefix, ignored = folders.pop()
             folder = listed(prefix)
-            yield from folder.said
+            yield from folder.results
             ignored, unread = inside(prefix, folder.marks, ignored)
             yield from unread
             is_met = self._filter(prefix, ignored, excluded)

@@ -16,7 +16,7 @@ from webhook.evaluation.workloads import objects
 from webhook.templates import cases
 from webhook.templates.actions import Kind, blank
 from webhook.templates.cases import Case, Rest
-from webhook.templates.known_labels import LabelsInSight
+from webhook.templates.known_labels import KnownLabels
 from webhook.templates.open_places import OpenPlaces
 from webhook.yamlpatch import documents, style
 
@@ -36,7 +36,7 @@ _OF_RULES = re.compile(rf"{_LEGACY.pattern}|nvidia|privileged")
 
 
 @dataclass(eq=False, slots=True)
-class View:
+class BranchView:
     """The text of the part for one combination of branches."""
 
     case: Case
@@ -49,22 +49,22 @@ class View:
         return sum(len(each.duplicates) for each in self.documents)
 
 
-class Ways:
+class BranchViews:
     """The views of one part."""
 
     def __init__(self, template: Template, region: Region, masks: Masks) -> None:
         self.template = template
         self.region = region
         self.masks = masks
-        self.others: list[View] = []  # these must only stay YAML
-        self.doubled: list[View] = []  # for these only findings are reported
+        self.others: list[BranchView] = []  # these must only stay YAML
+        self.doubled: list[BranchView] = []  # for these only findings are reported
         self.why = "holds nothing"  # or why a view could not be read
         self._streams: dict[str, Stream] = {}
         self._before = blank(template.text[: region.start])
         self.views = self._found()
         self.others = [each for each in self.others if each not in self.views]
 
-    def open_objects(self, view: View, document: Document) -> Callable[[Path], bool]:
+    def open_objects(self, view: BranchView, document: Document) -> Callable[[Path], bool]:
         """Whether actions choose, repeat or write text of the object at a place of the document.
 
         Text between two objects belongs to the one before it.
@@ -99,11 +99,11 @@ class Ways:
         line = text[style.line_start(text, action.start) : action.start]
         return action.kind is Kind.WRITES and line.lstrip().startswith("#")
 
-    def shows(self, view: View, start: int, end: int) -> bool:
+    def shows(self, view: BranchView, start: int, end: int) -> bool:
         """Whether all of this span is active in the view."""
         return cases.is_active(self.template, view.case, start, end)
 
-    def _views(self, known: Iterable[Case]) -> Iterator[View]:
+    def _views(self, known: Iterable[Case]) -> Iterator[BranchView]:
         """The cases that can be read; of several with the same text only the first."""
         texts: set[str] = set()
         for case in known:
@@ -115,7 +115,7 @@ class Ways:
             if stream.unread:
                 self.why = stream.unread[0].reason
             elif stream.documents:
-                yield View(case, shown, stream.documents)
+                yield BranchView(case, shown, stream.documents)
 
     def bare(self, case: Case) -> tuple[Document, ...]:
         """The same case without the irrelevant conditions: additions are possible there."""
@@ -137,7 +137,7 @@ class Ways:
         """Whether all of this span is active in any view."""
         return any(self.shows(each, start, end) for each in self.views)
 
-    def is_active(self, view: View, replacement: Replacement) -> bool:
+    def is_active(self, view: BranchView, replacement: Replacement) -> bool:
         """Whether the replaced text, and the text around it, is active in the view."""
         wide = replacement.start == replacement.end
         return cases.is_active(
@@ -148,15 +148,15 @@ class Ways:
         """The places where the template may add to this document."""
         return OpenPlaces(document, self.template, self.masks, self.region)
 
-    def labels(self, document: Document, open_: OpenPlaces) -> LabelsInSight:
+    def labels(self, document: Document, open_: OpenPlaces) -> KnownLabels:
         """The known selectors and labels of the document."""
-        return LabelsInSight(document, self.template, self.masks, open_)
+        return KnownLabels(document, self.template, self.masks, open_)
 
-    def _found(self) -> list[View]:
+    def _found(self) -> list[BranchView]:
         """The views that can be read."""
         region = self.region
         known = cases.views(self.template, region.start, region.end, _matters)
-        best: list[View] = []
+        best: list[BranchView] = []
         for rest in Rest:
             views = list(self._views(Case(each, rest) for each in known))
             clean = self._telling(views)
@@ -165,7 +165,7 @@ class Ways:
                 best, self.doubled = clean, self._doubled(views, clean)
         return best
 
-    def _telling(self, views: list[View]) -> list[View]:
+    def _telling(self, views: list[BranchView]) -> list[BranchView]:
         """The views without duplicates, and those with text that no other view shows."""
         telling = [each for each in views if not each.duplicates]
         text, region = self.template.text, self.region
@@ -175,9 +175,9 @@ class Ways:
                 telling += shows
         return telling or views
 
-    def _doubled(self, views: list[View], clean: list[View]) -> list[View]:
+    def _doubled(self, views: list[BranchView], clean: list[BranchView]) -> list[BranchView]:
         """The only views that show a word although a name occurs twice in them."""
-        found: list[View] = []
+        found: list[BranchView] = []
         for word in _OF_RULES.finditer(self.template.text, self.region.start, self.region.end):
             shows = [each for each in views if self.shows(each, *word.span())]
             if not any(each in clean or each in found for each in shows):
@@ -185,7 +185,7 @@ class Ways:
         return found
 
 
-def _readable(views: list[View]) -> tuple[bool, int]:
+def _readable(views: list[BranchView]) -> tuple[bool, int]:
     return bool(views) and not any(each.duplicates for each in views), len(views)
 
 

@@ -14,7 +14,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.text_patterns import find
 from webhook.files.results import Located, Plan, Status, not_done
 from webhook.formats import legacy_pods
-from webhook.formats.branch_views import View, Ways
+from webhook.formats.branch_views import BranchView, BranchViews
 from webhook.formats.file_objects import (
     AMOUNTS,
     HARMLESS,
@@ -24,7 +24,7 @@ from webhook.formats.file_objects import (
     right_labels,
     selects_nodes,
 )
-from webhook.formats.held_edits import Holding, Made, all_replacements, cause_in, without
+from webhook.formats.held_edits import EvaluatedView, HeldEdits, all_replacements, cause_in, without
 from webhook.formats.template_edits import written
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import (
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.files.source import Source
-    from webhook.formats.template_edits import Group
-    from webhook.templates.known_labels import LabelsInSight
+    from webhook.formats.template_edits import EditGroup
+    from webhook.templates.known_labels import KnownLabels
     from webhook.templates.open_places import OpenPlaces
     from webhook.templates.regions import Region
     from webhook.yamlpatch.documents import Document
@@ -80,11 +80,11 @@ def migrate_part(
         masks = Masks(template, region, plan.settings)
     except TooManyError as error:
         return Outcome(why=str(error))
-    ways = Ways(template, region, masks)
-    if not ways.views:
-        return Outcome(why=ways.why)
+    branches = BranchViews(template, region, masks)
+    if not branches.views:
+        return Outcome(why=branches.why)
     plan = replace(plan, inserted=masks.amounts)
-    return _Part(source, plan, ways, Holding(source, ways), only).run()
+    return _Part(source, plan, branches, HeldEdits(source, branches), only).run()
 
 
 @dataclass(slots=True)
@@ -93,13 +93,13 @@ class _Part:
 
     source: Source
     plan: Plan
-    ways: Ways
-    holding: Holding
+    branches: BranchViews
+    holding: HeldEdits
     only: frozenset[str]
     unseen: dict[int, str] = field(default_factory=dict)  # by id() of a document of the views
 
     def run(self) -> Outcome:
-        views = self.ways.views
+        views = self.branches.views
         for _ in range(_MOST_ROUNDS):
             made = [self._make(view, each) for view in views for each in view.documents]
             if not self.holding.hold(made):
@@ -130,11 +130,11 @@ class _Part:
 
     # -- one document in one view
 
-    def _make(self, view: View, document: Document) -> Made:
-        template = self.ways.template
+    def _make(self, view: BranchView, document: Document) -> EvaluatedView:
+        template = self.branches.template
         hidden = list(made_annotations(document, template))
-        open_ = self.ways.open(document)
-        labels = self.ways.labels(document, open_)
+        open_ = self.branches.open(document)
+        labels = self.branches.labels(document, open_)
 
         def held(code: str, at: Path) -> str:
             # Edits that make another object of it wait while its pod needs manual changes.
@@ -156,23 +156,23 @@ class _Part:
             return why
 
         data = without(document.data, hidden)
-        done = evaluations(data, self.plan, held, self.ways.open_objects(view, document))
+        done = evaluations(data, self.plan, held, self.branches.open_objects(view, document))
         for each in done:
             each.findings = list(_told(each.findings, labels))
         written_here = written(template, document, done, document, open_)
-        made = Made(view, document, hidden, data, done, written_here)
+        made = EvaluatedView(view, document, hidden, data, done, written_here)
         wrong = self.holding.wrong(made)
-        bare = self.ways.bare(view.case) if wrong else ()
+        bare = self.branches.bare(view.case) if wrong else ()
         if len(bare) == len(view.documents):
             into = bare[view.documents.index(document)]
-            other = written(template, document, done, into, self.ways.open(into))
+            other = written(template, document, done, into, self.branches.open(into))
             other_made = replace(made, written=other)
             if self.holding.wrong(other_made) < wrong:
                 return other_made
         return made
 
     def _why_out_of_sight(
-        self, code: str, at: Path, document: Document, open_: OpenPlaces, labels: LabelsInSight
+        self, code: str, at: Path, document: Document, open_: OpenPlaces, labels: KnownLabels
     ) -> str:
         """Why the template forbids this edit by what it may write next to it.
 
@@ -204,10 +204,10 @@ class _Part:
 
     def _why_unseen(self, document: Document) -> str:
         """The same for a word that no view shows; it counts for all pods of a document."""
-        start, end, template = document.root.start, document.root.end, self.ways.template
+        start, end, template = document.root.start, document.root.end, self.branches.template
         for word, first, last in legacy_pods.words(template.text[start:end], self.plan):
             here = (start + first, start + last)
-            if not self.ways.show(*here) or template.actions_in(*here):
+            if not self.branches.show(*here) or template.actions_in(*here):
                 return legacy_pods.of_same_pod(word, self.source.place(*here).line)
         return ""
 
@@ -217,7 +217,7 @@ class _Part:
         if node is None:
             return False
         if at[-1:] and at[-1] in legacy_pods.WHOLE:
-            touched = self.ways.template.actions_in(node.start, node.end)
+            touched = self.branches.template.actions_in(node.start, node.end)
             if any(each.kind is Kind.WRITES for each in touched):
                 return True
         return open_.may_hold_more(at) or stands_for_part(value_at(document.data, at))
@@ -226,29 +226,31 @@ class _Part:
         """Whether a part that no view shows may also mount this volume."""
         if at[-2:-1] != ("volumes",):
             return False
-        text, region = self.ways.template.text, self.ways.region
+        text, region = self.branches.template.text, self.branches.region
         mount = unseen_mounts.in_the_text(value_at(document.data, at))
         return unseen_mounts.may_be_mounted(document, open_, at) or any(
-            not self.ways.show(*found.span())
+            not self.branches.show(*found.span())
             for found in mount.finditer(text, region.start, region.end)
         )
 
     # -- findings
 
-    def _replacements(self, made: list[Made]) -> list[Replacement]:
-        restored = self.ways.masks.restored
+    def _replacements(self, made: list[EvaluatedView]) -> list[Replacement]:
+        restored = self.branches.masks.restored
         return [replace(each, text=restored(each.text)) for each in all_replacements(made)]
 
-    def _located_in_doubled(self, made: list[Made]) -> Iterator[Located]:
+    def _located_in_doubled(self, made: list[EvaluatedView]) -> Iterator[Located]:
         """Findings on text that no other view shows; this text is never edited."""
         shown = {id(each.view): each.view for each in made}.values()
-        doubled = [self._make(view, each) for view in self.ways.doubled for each in view.documents]
+        doubled = [
+            self._make(view, each) for view in self.branches.doubled for each in view.documents
+        ]
         for each in self._located(doubled):
             place = self.source.index(each.place.line, each.place.column)
-            if not any(self.ways.shows(view, place, place + 1) for view in shown):
+            if not any(self.branches.shows(view, place, place + 1) for view in shown):
                 yield replace(each, status=Status.MANUAL, fix=()) if each.fix else each
 
-    def _located(self, made: list[Made]) -> list[Located]:
+    def _located(self, made: list[EvaluatedView]) -> list[Located]:
         known: dict[tuple[str, int, str], Located] = {}
         for each in made:
             for located in self._say_all(each):
@@ -260,9 +262,9 @@ class _Part:
                 known.setdefault((located.code, located.place.line, located.message), located)
         return list(known.values())
 
-    def _say_all(self, made: Made) -> Iterator[Located]:
+    def _say_all(self, made: EvaluatedView) -> Iterator[Located]:
         whole = self.source.place(made.document.root.start, made.document.root.start)
-        groups: dict[int, list[Group]] = {}  # by id() of their findings
+        groups: dict[int, list[EditGroup]] = {}  # by id() of their findings
         for group in made.written.groups:
             for found in group.causes:
                 groups.setdefault(id(found), []).append(group)
@@ -271,8 +273,8 @@ class _Part:
         for evaluation in made.evaluations:
             yield from failures(evaluation, whole)
 
-    def _say(self, found: Finding, made: Made, groups: list[Group]) -> Located:
-        restored = self.ways.masks.restored
+    def _say(self, found: Finding, made: EvaluatedView, groups: list[EditGroup]) -> Located:
+        restored = self.branches.masks.restored
         start, end = made.document.place(found.origin, found.word)
         message = restored(found.message)
         status = Status.NOTICE if found.is_remark else Status.MANUAL
@@ -291,17 +293,17 @@ class _Part:
         at, name = restored(found.origin.dotted), restored(found.object)
         return Located(found.code, message, status, place, at, name, fix)
 
-    def _say_hidden(self, at: Path, made: Made) -> Located:
+    def _say_hidden(self, at: Path, made: EvaluatedView) -> Located:
         start, end = made.document.place(at)
         match = next(find(str(at[-1]), PATTERNS, self.plan.settings), None)
         what = match.message if match else f"the annotation {at[-1]} has no effect today"
         code = match.code if match else ignored_annotations.CODE
         message = f"{what}; a template produces a part of it, so change it manually"
         place = self.source.place(start, end)
-        return Located(code, message, Status.MANUAL, place, self.ways.masks.restored(at.dotted))
+        return Located(code, message, Status.MANUAL, place, self.branches.masks.restored(at.dotted))
 
 
-def _told(found: list[Finding], labels: LabelsInSight) -> Iterator[Finding]:
+def _told(found: list[Finding], labels: KnownLabels) -> Iterator[Finding]:
     """The findings, without those on selectors and labels that are unknown before rendering."""
     for each in found:
         if each.code != missing_selector.CODE or each.action == "repaired":

@@ -20,7 +20,7 @@ from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import driver_paths, legacy_resource, missing_selector, removed_workload_api
 from webhook.templates.actions import Kind
 from webhook.templates.cases import Rest
-from webhook.templates.known_labels import NOT_ALWAYS, NOT_IN_SIGHT, is_of_old
+from webhook.templates.known_labels import NOT_ALWAYS, NOT_KNOWN, is_of_old
 from webhook.templates.regions import lines_of
 from webhook.yamlpatch import documents, style, verify
 from webhook.yamlpatch.places import Replacement
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
     from webhook.files.source import Source
-    from webhook.formats.branch_views import View, Ways
-    from webhook.formats.template_edits import Group, Written
+    from webhook.formats.branch_views import BranchView, BranchViews
+    from webhook.formats.template_edits import EditGroup, TemplateEdits
     from webhook.templates.actions import Arm, Template
     from webhook.templates.open_places import OpenPlaces
     from webhook.yamlpatch.documents import Document
@@ -46,15 +46,15 @@ _ELSE = "it is wrong in another branch of a condition"
 
 
 @dataclass(eq=False, slots=True)
-class Made:
+class EvaluatedView:
     """The result of the rules on one document in one view."""
 
-    view: View
+    view: BranchView
     document: Document
     hidden: list[Path]  # annotations that the template produces
     data: Any  # as edited
     evaluations: list[Evaluation]
-    written: Written
+    written: TemplateEdits
     _amounts: dict[str, list[Finding]] | None = None
 
     @property
@@ -73,18 +73,18 @@ class Made:
 
 
 @dataclass(slots=True)
-class Holding:
+class HeldEdits:
     """The edits that must not be made in one part."""
 
     source: Source
-    ways: Ways
+    branches: BranchViews
     held: dict[Cause, str] = field(default_factory=dict)  # with the reason
 
-    def hold(self, made: list[Made]) -> bool:
+    def hold(self, made: list[EvaluatedView]) -> bool:
         """Hold the edits that must not be made; False if there are none."""
         before = len(self.held)
         for each in made:
-            open_ = self.ways.open(each.document)
+            open_ = self.branches.open(each.document)
             for group in each.written.groups:
                 why = self._why_not(group, each, open_)
                 if why:
@@ -99,30 +99,30 @@ class Holding:
             self._hold_amounts(each)
         return len(self.held) > before
 
-    def wrong(self, made: Made) -> int:
+    def wrong(self, made: EvaluatedView) -> int:
         """How many groups of edits must not be written."""
-        open_ = self.ways.open(made.document)
+        open_ = self.branches.open(made.document)
         return sum(bool(self._why_not(group, made, open_)) for group in made.written.groups)
 
-    def _hold_causes(self, group: Group, made: Made, why: str) -> None:
+    def _hold_causes(self, group: EditGroup, made: EvaluatedView, why: str) -> None:
         causes = group.causes or made.findings
         for found in causes:
             self._hold_one(found, made, why)
             if found.code in OF_OBJECTS:
                 self._hold_object(found, made, why)
 
-    def _hold_object(self, found: Finding, made: Made, why: str) -> None:
+    def _hold_object(self, found: Finding, made: EvaluatedView, why: str) -> None:
         """Hold the new API version together with the edits that it needs."""
         for each in made.findings:
             if each.code in OF_OBJECTS and each.object == found.object:
                 self._hold_one(each, made, why)
 
-    def _hold_one(self, found: Finding, made: Made, why: str) -> None:
+    def _hold_one(self, found: Finding, made: EvaluatedView, why: str) -> None:
         if found.action == "repaired":
             cause = cause_in(found.code, found.origin, made.document)
             self.held.setdefault(cause, why)
 
-    def _hold_amounts(self, made: Made) -> None:
+    def _hold_amounts(self, made: EvaluatedView) -> None:
         """Hold the amounts of a pod if the webhook would repair more of it than this run does."""
         held = legacy_pods.lost(made.findings, made.document.data)
         for at in made.hidden:
@@ -139,7 +139,7 @@ class Holding:
                 line = self.source.place(*made.document.place(at)).line
                 self._hold_one(found, made, legacy_pods.of_same_pod(code, line))
 
-    def _why_not(self, group: Group, made: Made, open_: OpenPlaces) -> str:
+    def _why_not(self, group: EditGroup, made: EvaluatedView, open_: OpenPlaces) -> str:
         if group.refused:
             return group.refused
         if made.view.case.rest is Rest.NONE and _adds(group):
@@ -152,28 +152,28 @@ class Holding:
             isinstance(each, Remove) for each in group.edits
         )
         for each in group.replacements:
-            if _is_trimmed(self.ways.template.text, each):
+            if _is_trimmed(self.branches.template.text, each):
                 return "the template takes away the line end before it"
-            if _is_torn(self.ways.template, each):
+            if _is_torn(self.branches.template, each):
                 return "the lines after it may belong to the text before it"
-            touched = self.ways.template.actions_in(each.start, each.end)
+            touched = self.branches.template.actions_in(each.start, each.end)
             if touched and not (amounts and all(a.kind is Kind.WRITES for a in touched)):
                 return "it would remove template actions"
-            arms = self.ways.template.arms_around(each.start, each.end)
+            arms = self.branches.template.arms_around(each.start, each.end)
             for cause in self._causes(group, made):
-                if not self.ways.template.covers(arms, cause):
+                if not self.branches.template.covers(arms, cause):
                     return "it is inside a condition, and its cause is not"
         return ""
 
-    def _causes(self, group: Group, made: Made) -> Iterator[list[Arm]]:
+    def _causes(self, group: EditGroup, made: EvaluatedView) -> Iterator[list[Arm]]:
         """The branches around the cause of the edits.
 
         For a toleration, around the GPUs of its pod.
         """
         for found in group.causes:
-            around = self.ways.template.arms_around(*made.document.place(cause_of(found)))
+            around = self.branches.template.arms_around(*made.document.place(cause_of(found)))
             gpus = [
-                self.ways.template.arms_around(*made.document.place(each.origin))
+                self.branches.template.arms_around(*made.document.place(each.origin))
                 for each in made.amounts.get(found.object, ())
             ]
             if found.code in HARMLESS and gpus:
@@ -181,9 +181,9 @@ class Holding:
             else:
                 yield around
 
-    def _hold_unselected(self, made: Made) -> None:
+    def _hold_unselected(self, made: EvaluatedView) -> None:
         """Hold a version that requires a selector where there may be none."""
-        labels = self.ways.labels(made.document, self.ways.open(made.document))
+        labels = self.branches.labels(made.document, self.branches.open(made.document))
         for found in made.findings:
             if found.code != removed_workload_api.CODE or found.action != "repaired":
                 continue
@@ -192,12 +192,12 @@ class Holding:
                 continue
             if is_of_old(as_map(obj.get("spec")).get("selector")):
                 spec = made.document.place(found.origin.parent / "spec")[0]
-                why = self.held.get((missing_selector.CODE, spec), NOT_IN_SIGHT)
+                why = self.held.get((missing_selector.CODE, spec), NOT_KNOWN)
                 self._hold_object(found, made, why)
             elif not labels.is_always_selected(found.origin):
                 self._hold_object(found, made, NOT_ALWAYS)
 
-    def _hold_conflicts(self, made: list[Made]) -> None:
+    def _hold_conflicts(self, made: list[EvaluatedView]) -> None:
         """An edit of one view must also be made in all other views in which the text counts."""
         views = {id(each.view): each.view for each in made}
         for replacement, makers in _wanted(made).items():
@@ -206,12 +206,12 @@ class Holding:
                 continue
             wants = {id(maker.view) for _, maker in makers}
             if any(
-                n not in wants and self.ways.is_active(v, replacement) for n, v in views.items()
+                n not in wants and self.branches.is_active(v, replacement) for n, v in views.items()
             ):
                 for group, maker in makers:
                     self._hold_causes(group, maker, _ELSE)
 
-    def _hold_meeting(self, made: list[Made]) -> None:
+    def _hold_meeting(self, made: list[EvaluatedView]) -> None:
         """Two views must not write different text at one place."""
         wanted = _wanted(made)
         ordered = sorted(wanted, key=lambda each: (each.start, each.end))
@@ -223,13 +223,13 @@ class Holding:
                 for group, maker in (*wanted[one], *wanted[other]):
                     self._hold_causes(group, maker, "two branches need different text here")
 
-    def _hold_untrue(self, made: list[Made]) -> None:
+    def _hold_untrue(self, made: list[EvaluatedView]) -> None:
         """The edited text must have the same meaning as the edited data."""
         for each in made:
             if each.written.groups and not _is_true(each):
                 self._hold_some([each], "the new text would have another meaning")
 
-    def _hold_some(self, made: list[Made], why: str) -> None:
+    def _hold_some(self, made: list[EvaluatedView], why: str) -> None:
         """Hold the least important edits first: usually an addition is what does not fit."""
         pairs = [(group, each) for each in made for group in each.written.groups]
         for matters_less in (_is_harmless, _adds, bool):
@@ -239,12 +239,12 @@ class Holding:
             if held:
                 return
 
-    def _hold_spoiling(self, made: list[Made]) -> None:
+    def _hold_spoiling(self, made: list[EvaluatedView]) -> None:
         """With other branches of irrelevant conditions, the text must stay as good as it was."""
         every = all_replacements(made)
-        for view in self.ways.others if every else ():
-            active = [each for each in every if self.ways.is_active(view, each)]
-            stream = self.ways.read(apply(view.shown, active))
+        for view in self.branches.others if every else ():
+            active = [each for each in every if self.branches.is_active(view, each)]
+            stream = self.branches.read(apply(view.shown, active))
             twice = sum(len(document.duplicates) for document in stream.documents)
             if stream.unread or twice > view.duplicates:
                 self._hold_some(made, _ELSE)
@@ -264,8 +264,8 @@ def cause_in(code: str, at: Path, document: Document) -> Cause:
     return code, document.place(Path(at[: ends[-1]]) if ends else at)[0]
 
 
-def _wanted(made: list[Made]) -> dict[Replacement, list[tuple[Group, Made]]]:
-    wanted: dict[Replacement, list[tuple[Group, Made]]] = {}
+def _wanted(made: list[EvaluatedView]) -> dict[Replacement, list[tuple[EditGroup, EvaluatedView]]]:
+    wanted: dict[Replacement, list[tuple[EditGroup, EvaluatedView]]] = {}
     for each in made:
         for group in each.written.groups:
             for replacement in group.replacements:
@@ -273,7 +273,7 @@ def _wanted(made: list[Made]) -> dict[Replacement, list[tuple[Group, Made]]]:
     return wanted
 
 
-def all_replacements(made: list[Made]) -> list[Replacement]:
+def all_replacements(made: list[EvaluatedView]) -> list[Replacement]:
     """The replacements of all views.
 
     If one view adds more than another, its text contains the other's.
@@ -287,15 +287,15 @@ def all_replacements(made: list[Made]) -> list[Replacement]:
     return [Replacement(start, end, text) for (start, end), text in sorted(found.items())]
 
 
-def _is_harmless(group: Group) -> bool:
+def _is_harmless(group: EditGroup) -> bool:
     return any(found.code in HARMLESS for found in group.causes)
 
 
-def _adds(group: Group) -> bool:
+def _adds(group: EditGroup) -> bool:
     return any(isinstance(edit, Append | Set) for edit in group.edits)
 
 
-def _is_true(made: Made) -> bool:
+def _is_true(made: EvaluatedView) -> bool:
     replacements = made.written.all_replacements()
     if replacements is None:
         return False

@@ -77,7 +77,7 @@ class Applied(NamedTuple):
 
     file: str
     folder: str
-    said: str  # the fields of a kustomization that it stands for, as JSON
+    fields: str  # the fields of a kustomization that it stands for, as JSON
 
 
 @lru_cache(maxsize=4)
@@ -113,9 +113,9 @@ def _applied(file: str, text: str, root: str) -> Iterator[Applied]:
     for document in documents.read(text).documents:
         for _, obj in objects(document.data):
             if str(obj.get("apiVersion")).startswith(_FLUX):
-                given = [(as_map(obj.get("spec")), _said_by_flux(as_map(obj.get("spec"))))]
+                given = [(as_map(obj.get("spec")), _fields_of_flux(as_map(obj.get("spec"))))]
             else:
-                given = [(e, _said_by_argo(as_map(e.get("kustomize")))) for e in sources(obj)]
+                given = [(e, _fields_of_argo(as_map(e.get("kustomize")))) for e in sources(obj)]
             for source, said in given:
                 name = source.get("path")
                 starts = (Path(root), *Path(file).parents) if said and name else ()
@@ -124,7 +124,7 @@ def _applied(file: str, text: str, root: str) -> Iterator[Applied]:
                     yield Applied(file, folder, json.dumps(said, default=str))
 
 
-def _said_by_flux(spec: dict[str, Any]) -> dict[str, Any]:
+def _fields_of_flux(spec: dict[str, Any]) -> dict[str, Any]:
     said = {each: spec[each] for each in _OF_FLUX if spec.get(each)}
     if namespace := spec.get("targetNamespace"):
         said["namespace"] = namespace
@@ -133,7 +133,7 @@ def _said_by_flux(spec: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _said_by_argo(given: dict[str, Any]) -> dict[str, Any]:
+def _fields_of_argo(given: dict[str, Any]) -> dict[str, Any]:
     said = {name: value for name, value in given.items() if name not in _OF_ARGO}
     if pairs := given.get("commonLabels"):
         options = {

@@ -25,7 +25,7 @@ from webhook.evaluation.workloads import template_at, tokens
 from webhook.files.results import FileResult, Located, OptedOut, Plan, Skipped, Status, not_done
 from webhook.formats import kustomization
 from webhook.formats.file_objects import context, shapes
-from webhook.formats.mentions import lines_said, mentions
+from webhook.formats.mentions import lines_reported, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, is_left_alone
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import SECTIONS, as_items, as_map
@@ -110,13 +110,13 @@ def is_replacement(data: Any) -> bool:
     return bool(listed) and all("targets" in as_map(each) for each in listed)
 
 
-def planned(path: str, asked: Plan) -> Plan:
+def planned(path: str, plan: Plan) -> Plan:
     """The plan with the opt-outs of the file's kustomization; with -k, another one opts out."""
     opted_out, patch = kustomization.known_of(path)
-    if asked.opted_out != OptedOut():
-        opted_out = asked.opted_out
-    ignored = (*asked.ignored, *(OF_WHOLE_OBJECTS if patch else ()))
-    return replace(asked, opted_out=opted_out, ignored=ignored, is_patch=patch)
+    if plan.opted_out != OptedOut():
+        opted_out = plan.opted_out
+    ignored = (*plan.ignored, *(OF_WHOLE_OBJECTS if patch else ()))
+    return replace(plan, opted_out=opted_out, ignored=ignored, is_patch=patch)
 
 
 def _is_patch(data: Any) -> bool:
@@ -220,7 +220,7 @@ class _Work:
 
     def result(self) -> FileResult:
         new_text = apply(self.source.text, self.replacements)
-        said = lines_said(self.source, self.located)
+        said = lines_reported(self.source, self.located)
         more = mentions(self.source, self.plan, said, left_alone=self.left_alone)
         return FileResult.of(self.source, new_text, (*self.located, *more), self.skipped)
 

@@ -69,7 +69,7 @@ def _why_not(
     if not _AMOUNT.fullmatch(entry["value"].strip()):
         return f"it has no amount; write {new} where one is meant"
     indent = len(entry["indent"])
-    above = [n for n in range(number - 1, -1, -1) if not lines[n].says_nothing]
+    above = [n for n in range(number - 1, -1, -1) if not lines[n].is_blank]
     holder = next((n for n in above if lines[n].indent < indent), None)
     level = next(
         (n for n in above if lines[n].indent == indent and _SECTION.match(lines[n].text)), None
@@ -90,7 +90,7 @@ def _why_not(
 def _siblings(lines: list[Line], number: int, holder: int, indent: int) -> Iterator[int]:
     yield from (n for n in range(holder + 1, number) if lines[n].indent == indent)
     for n in range(number + 1, len(lines)):
-        if lines[n].says_nothing:
+        if lines[n].is_blank:
             continue
         if lines[n].indent < indent:
             return

@@ -27,7 +27,7 @@ from webhook.formats.file_objects import (
     right_labels,
     selects_nodes,
 )
-from webhook.formats.mentions import Said, lines_said, mentions
+from webhook.formats.mentions import Reported, lines_reported, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at
@@ -96,7 +96,7 @@ class _Done:
     documents: int = 0
     texts: list[str] = field(default_factory=list)
     located: Packed = field(default_factory=Packed)
-    said: Said = field(init=False)
+    _reported: Reported = field(init=False)
     left_alone: list[Place] = field(default_factory=list)
     right: list[tuple[int, int]] = field(default_factory=list)
     unread: list[Skipped] = field(default_factory=list)
@@ -105,7 +105,7 @@ class _Done:
 
     def __post_init__(self) -> None:
         """No line has a finding yet."""
-        self.said = Said(self.source)
+        self._reported = Reported(self.source)
 
     def take_all(self) -> str:
         """Work on all documents. Returns why the file must stay as it is, if it must."""
@@ -137,7 +137,9 @@ class _Done:
         located = sorted(_located(source, work), key=order)
         for found in located:
             self.located.add(found)
-        self.said.update(lines_said(source, (*located, *_spoken_of(source, work, self.plan))))
+        self._reported.update(
+            lines_reported(source, (*located, *_spoken_of(source, work, self.plan)))
+        )
         self.skipped += _skipped(source, work)
         for each in made:
             places = map(work.document.place, each.left_alone)
@@ -148,7 +150,7 @@ class _Done:
     def result(self) -> FileResult:
         """The file with all findings and edits."""
         source, alone = self.source, self.left_alone
-        more = mentions(source, self.plan, self.said, left_alone=alone, right=self.right)
+        more = mentions(source, self.plan, self._reported, left_alone=alone, right=self.right)
         skipped = (*self.unread, *self.skipped)
         for each in more:
             self.located.add(each)

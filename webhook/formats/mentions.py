@@ -85,14 +85,14 @@ _VERSIONS = codes(Trait.VERSION)
 def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothing is reported
     source: Source,
     plan: Plan,
-    said: Said | Container[tuple[int, str]],
+    reported: Reported | Container[tuple[int, str]],
     *,
     prose: bool = False,
     left_alone: Iterable[Place] = (),
     right: Iterable[tuple[int, int]] = (),
     more: Iterable[Match] = (),
 ) -> Iterator[Located]:
-    """The matches of the patterns, and `more`, on lines not in `said`, unless the rule is off.
+    """The matches of the patterns, and `more`, on lines not in `reported`, unless the rule is off.
 
     In `prose` and in comments they are notices; elsewhere manual. Opted-out pods have none, and
     neither have descriptions of an API, which list all versions, and model labels in spans that are
@@ -100,7 +100,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     """
     if _describes_api(source):
         return
-    told: set[tuple[int, str]] = set()
+    repeated: set[tuple[int, str]] = set()
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     template = "" if source.kind == OBJECT else source.text
     has_blocks = source.path.endswith((*_WITH_SLASHES, *_WITH_EITHER))
@@ -117,7 +117,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
             continue
         if modes.of_code(match.code) is Mode.OFF:
             continue
-        if (place.line, "") in said or (place.line, match.code) in said:
+        if (place.line, "") in reported or (place.line, match.code) in reported:
             continue
         if records.hold(match.start):
             continue
@@ -132,9 +132,9 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
         message = _message(source.text, match, commented=commented)
-        if source.kind == "json" and (place.line, message) in told:
+        if source.kind == "json" and (place.line, message) in repeated:
             continue
-        told.add((place.line, message))
+        repeated.add((place.line, message))
         status = Status.NOTICE if is_notice else Status.MANUAL
         suggestion = () if is_notice else _of_constant(source, match, plan.settings)
         yield Located(match.code, message, status, place, suggestion=suggestion)
@@ -232,7 +232,7 @@ def holds_configuration(source: Source, plan: Plan) -> bool:
     )
 
 
-def lines_said(source: Source, known: Iterable[Located]) -> set[tuple[int, str]]:
+def lines_reported(source: Source, known: Iterable[Located]) -> set[tuple[int, str]]:
     """The lines on which no more findings are needed, for all codes ("") or for one.
 
     A finding about a whole pod does not cover the words in it; one about a text does.
@@ -255,7 +255,7 @@ def lines_said(source: Source, known: Iterable[Located]) -> set[tuple[int, str]]
     return lines
 
 
-class Said:
+class Reported:
     """Lines that need no more findings (lines_said): a byte for each, as a file may have many."""
 
     def __init__(self, source: Source) -> None:

@@ -32,7 +32,7 @@ _INDENTS = re.compile(r"\|\s*n?indent\s+(?P<by>[0-9]{1,4})\s*-?\}\}$")
 
 
 @dataclass(slots=True)
-class Group:
+class EditGroup:
     """The edits of one place, with their replacements in the text."""
 
     at: Path
@@ -44,10 +44,10 @@ class Group:
 
 
 @dataclass(slots=True)
-class Written:
+class TemplateEdits:
     """The edits of one document, written into one of its possible texts."""
 
-    groups: list[Group]
+    groups: list[EditGroup]
     document: Document
     moves: dict[int, int]  # the intended places of additions, and their real places
 
@@ -75,13 +75,13 @@ def written(
     evaluations: list[Evaluation],
     into: Document,
     open_: OpenPlaces,
-) -> Written:
+) -> TemplateEdits:
     """Write the edits that the rules made in one document into this text of it."""
-    made = Written([], into, {})
+    made = TemplateEdits([], into, {})
     found = [each for made in evaluations for each in made.findings if each.action == "repaired"]
     causes = _Causes(found)
     for at, edits in _grouped(edit for each in evaluations for edit in each.edits).items():
-        group = Group(at, edits, causes.of(at))
+        group = EditGroup(at, edits, causes.of(at))
         made.groups.append(group)
         try:
             replacements = splice(into, edits)
@@ -150,7 +150,7 @@ def adds_lines(text: str, each: Replacement) -> bool:
 
 
 def _out(
-    template: Template, added: Replacement, causes: list[list[Arm]], made: Written
+    template: Template, added: Replacement, causes: list[list[Arm]], made: TemplateEdits
 ) -> Replacement:
     """An addition below a condition that its cause does not have is moved behind this condition."""
     text = template.text

@@ -19,7 +19,7 @@ from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, 
 from webhook.files.source import Source
 from webhook.formats import legacy_pods, line_by_line
 from webhook.formats.conditional import migrate_part
-from webhook.formats.mentions import Spans, holds_configuration, lines_said, mentions
+from webhook.formats.mentions import Spans, holds_configuration, lines_reported, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.rules import codes, legacy_name_elsewhere
 from webhook.templates import actions
@@ -152,7 +152,7 @@ class Done:
         found = mentions(
             self.source,
             self.plan,
-            lines_said(self.source, self.located),
+            lines_reported(self.source, self.located),
             prose=prose,
             left_alone=self.left_alone,
             right=self.right,

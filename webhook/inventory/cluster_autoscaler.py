@@ -14,7 +14,7 @@ from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.settings import Taint
 from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT
-from webhook.inventory.new_nodes import bears_a_sign
+from webhook.inventory.new_nodes import has_gpu_signs
 from webhook.kube.pod import Raw, as_map
 
 if TYPE_CHECKING:
@@ -231,4 +231,4 @@ def _shown(node: Node) -> Iterable[str]:
     if (most and most == dict(node.counted)) or (node.joining and not names):
         return names
     without = not names and TYPES_WITHOUT.fullmatch(node.labels.get(TYPE, ""))
-    return [NONE if without and not bears_a_sign(node) else ANY]
+    return [NONE if without and not has_gpu_signs(node) else ANY]

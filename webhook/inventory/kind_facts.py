@@ -11,7 +11,7 @@ F = TypeVar("F")
 Data = tuple[dict[str, F], dict[str, tuple[F, float]]]  # facts, and deleted ones with the time
 
 
-class Kept(Generic[F]):
+class KindFacts(Generic[F]):
     """The facts of one kind, by key."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Kept(Generic[F]):
         """Overridden for kinds that keep counts."""
 
 
-class Hints(Kept[F]):
+class Hints(KindFacts[F]):
     """Objects besides nodes that mean capacity. A deleted one still counts for some time.
 
     It may be missing for a moment only: cluster-autoscaler deletes its status when it exits, and an

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.core.settings import Settings
-    from webhook.inventory.kind_facts import Kept
+    from webhook.inventory.kind_facts import KindFacts
     from webhook.inventory.store import Store
 
 
@@ -22,7 +22,7 @@ class Kind:
     name: str
     kind: str
     paths: tuple[str, ...]
-    kept: Kept[Any]
+    kept: KindFacts[Any]
     project: Callable[[dict[str, Any]], Any]
     query: Mapping[str, str] = field(default_factory=dict)  # which objects
     group: str = ""  # set if versions newer than this program count, too

@@ -89,7 +89,7 @@ class Retired(Exception):  # noqa: N818 - what happened
     """Another loop has taken over."""
 
 
-class Loop(threading.Thread):
+class ListAndWatch(threading.Thread):
     """Keeps the facts of one kind up to date."""
 
     def __init__(self, kind: Kind, state: State, watcher: Watcher) -> None:

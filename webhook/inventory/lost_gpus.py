@@ -133,7 +133,7 @@ class _Kept:
 _DATA = TypeAdapter(_Kept)
 
 
-class Memory:
+class LostGpus:
     """What existing nodes have lost, and the shapes of removed nodes."""
 
     def __init__(self, seconds: float) -> None:

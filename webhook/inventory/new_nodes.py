@@ -53,13 +53,13 @@ def joining(
     `broken` are the names of nodes that once had GPUs.
     """
     young, settled = list(young), list(settled)
-    may = {_kind(n.labels) for n in (*young, *settled) if n.name in broken or bears_a_sign(n)}
+    may = {_kind(n.labels) for n in (*young, *settled) if n.name in broken or has_gpu_signs(n)}
     may |= {_kind(each.labels) for each in removed}
     without = {_kind(node.labels) for node in settled} - may - {()}
-    return {n.name for n in young if bears_a_sign(n) or _kind(n.labels) not in without}
+    return {n.name for n in young if has_gpu_signs(n) or _kind(n.labels) not in without}
 
 
-def sliced_anew(node: Node) -> Node:
+def with_unknown_slices(node: Node) -> Node:
     """The node; while the MIG manager slices its GPUs again, their names and labels are unknown."""
     if node.labels.get(_SLICING) not in ("pending", "rebooting"):
         return node
@@ -71,7 +71,7 @@ def _kind(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((key, labels[key]) for key in _KIND if key in labels)
 
 
-def bears_a_sign(node: Node) -> bool:
+def has_gpu_signs(node: Node) -> bool:
     """Whether the node names any GPU resource, even with 0, or has a label or taint of GPU nodes.
 
     A kubelet keeps naming a resource whose device plugin has stopped.

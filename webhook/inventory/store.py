@@ -19,9 +19,9 @@ from webhook.inventory import autoscalers, cluster_autoscaler, karpenter
 from webhook.inventory.cluster_autoscaler import Group, shown
 from webhook.inventory.instance_types import known_types
 from webhook.inventory.karpenter import NodePool
-from webhook.inventory.kind_facts import Data, Hints, Kept
-from webhook.inventory.lost_gpus import Memory
-from webhook.inventory.new_nodes import joining, sliced_anew
+from webhook.inventory.kind_facts import Data, Hints, KindFacts
+from webhook.inventory.lost_gpus import LostGpus
+from webhook.inventory.new_nodes import joining, with_unknown_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,12 +37,12 @@ _MINUTE, _HOUR = 60.0, 3600.0
 _CAPACITY = Capacity()
 
 
-class Nodes(Kept[Node]):
+class Nodes(KindFacts[Node]):
     """Nodes, those that have just joined, and what they and removed nodes had a while ago."""
 
     def __init__(self, capacity: Capacity) -> None:
         super().__init__()
-        self.memory = Memory(capacity.remembered_hours * _HOUR)
+        self.memory = LostGpus(capacity.remembered_hours * _HOUR)
         self._joining_seconds = capacity.joining_minutes * _MINUTE
         self._young: dict[str, float] = {}  # by name: until when
 
@@ -80,7 +80,7 @@ class Nodes(Kept[Node]):
 
     def counted(self) -> Iterator[Node]:
         """The nodes with what they have lost."""
-        nodes = [sliced_anew(self.memory.counted(node)) for node in self.facts.values()]
+        nodes = [with_unknown_slices(self.memory.counted(node)) for node in self.facts.values()]
         if not self._young:
             yield from nodes
             return
@@ -91,7 +91,7 @@ class Nodes(Kept[Node]):
             yield replace(node, joining=True) if node.name in joins else node
 
 
-class Pods(Kept["PodFacts"]):
+class Pods(KindFacts["PodFacts"]):
     """Pods, the GPUs that they hold on each node, and which pods see GPUs without a request."""
 
     def __init__(self) -> None:
@@ -153,8 +153,8 @@ class Store:
     def __init__(self, capacity: Capacity = _CAPACITY) -> None:
         self.nodes = Nodes(capacity)
         self.pods = Pods()
-        self.namespaces: Kept[NamespaceFacts] = Kept()
-        self.runtime_classes: Kept[ClassFacts] = Kept()
+        self.namespaces: KindFacts[NamespaceFacts] = KindFacts()
+        self.runtime_classes: KindFacts[ClassFacts] = KindFacts()
         seconds = capacity.remembered_hours * _HOUR
         self.device_classes = Hints(seconds, _CLASSES)
         self.node_pools = Hints(seconds, _POOLS)
@@ -243,7 +243,7 @@ class Store:
     @property
     def shape(self) -> tuple[int, ...]:
         """Changes with everything except what pods hold."""
-        kinds: list[Kept[Any]] = [self.nodes, self.namespaces, self.runtime_classes]
+        kinds: list[KindFacts[Any]] = [self.nodes, self.namespaces, self.runtime_classes]
         kinds += self.hints.values()
         return tuple(each.version for each in kinds)
 

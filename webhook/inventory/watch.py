@@ -12,7 +12,7 @@ import orjson
 
 from webhook.inventory.events import Events
 from webhook.inventory.kinds import kinds
-from webhook.inventory.list_and_watch import Loop, Retired, State
+from webhook.inventory.list_and_watch import ListAndWatch, Retired, State
 from webhook.inventory.log_limits import LimitedLog, Outages
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot, memory_of
 from webhook.inventory.store import Store
@@ -66,7 +66,7 @@ class Watcher:
         self._next_publish = 0.0
         self._next_second = 0.0
         self.next_tidying = 0.0
-        self._loops: list[Loop] = []
+        self._loops: list[ListAndWatch] = []
         self.extra: dict[str, Any] = {}  # more members of the status
         self._audit_of = audit_of
         self.events = Events(client, settings, log)
@@ -100,12 +100,12 @@ class Watcher:
         self._start()
 
     def _start(self) -> None:
-        self._loops = [Loop(kind, self.states[kind.name], self) for kind in self._kinds]
+        self._loops = [ListAndWatch(kind, self.states[kind.name], self) for kind in self._kinds]
         for loop in self._loops:
             loop.start()
 
     @contextlib.contextmanager
-    def locked_by(self, loop: Loop) -> Iterator[None]:
+    def locked_by(self, loop: ListAndWatch) -> Iterator[None]:
         """Lock the store, if this loop is still the current one."""
         with self._lock:
             if loop.retired:
@@ -162,7 +162,7 @@ class Watcher:
                 loop.state.faults += 1
                 loop.state.fault = "hung"
                 self.lines.write("warning", f"watching {loop.kind.name} hung; it starts again")
-                self._loops[position] = Loop(loop.kind, loop.state, self)
+                self._loops[position] = ListAndWatch(loop.kind, loop.state, self)
                 self._loops[position].start()
 
     def _publish(self, now: float) -> None:

@@ -60,7 +60,7 @@ _COUNTERS = {  # by the member of a kind's state
 }
 
 
-class Watched(Collector):
+class WatcherMetrics(Collector):
     """Reads the folder of the watcher at each scrape."""
 
     def __init__(self, folder: Path | str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from webhook.certs.own_certificates import Kept
+from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Fill, Plan, Situation, distrusting, next_step
 from webhook.cluster.client import Fault, Refused
 from webhook.issuing import folder
@@ -109,7 +109,7 @@ class Keeper:
         self._target = target
         self._log = log
         self._clocks = clocks
-        self._before = Kept()  # what the Secret held last
+        self._before = OwnCertificates()  # what the Secret held last
         self._served = folder.read(target)
         self._leaf_since, self._trusted_since, self._fault_since = _Since(), _Since(), _Since()
         self._faults: dict[str, str] = {}
@@ -181,10 +181,10 @@ class Keeper:
             self._log.write("info", f"certificates: {text}")
         return leads
 
-    def _known(self, secret: Secret) -> Kept:
+    def _known(self, secret: Secret) -> OwnCertificates:
         """What the Secret holds; if its CA is lost, what it held before."""
         now = self._clocks.wall()
-        kept, before = Kept.read(secret.data, now), self._before.at(now)
+        kept, before = OwnCertificates.read(secret.data, now), self._before.at(now)
         return before if kept.ca is None and before.ca is not None else kept
 
     def _lead(self, secret: Secret, found: dict[str, Configuration]) -> None:

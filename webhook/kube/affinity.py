@@ -148,15 +148,15 @@ def terms_of_no_pods(section: Section) -> None:
         )
 
 
-def rename_labels(section: Section, today_of: Callable[[str, Sequence[str]], str]) -> None:
-    """Replace node label keys by the result of `today_of` for the key and its requested values."""
+def rename_labels(section: Section, current_label: Callable[[str, Sequence[str]], str]) -> None:
+    """Replace node label keys by what `current_label` returns for the key and its values."""
     for term in (*node_terms(section.value), *pod_terms(section.value)):
         if "topologyKey" in term:
-            term["topologyKey"] = today_of(term["topologyKey"], ())
+            term["topologyKey"] = current_label(term["topologyKey"], ())
         for requirement in term.get("matchExpressions", ()):
             if "key" in requirement:
                 values = requirement.get("values", ())
-                requirement["key"] = today_of(requirement["key"], values)
+                requirement["key"] = current_label(requirement["key"], values)
 
 
 def node_terms(value: Raw) -> list[Raw]:

@@ -11,17 +11,17 @@ from webhook.kube.pod import as_items, as_map
 from webhook.kube.pointer import value_at
 
 if TYPE_CHECKING:
-    from webhook.projects.building import Made
+    from webhook.projects.building import BuiltObject
 
     Raw = dict[str, Any]
 
 _SELECTED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")  # by labels that are added
 
 
-def rename(objects: list[Made], said: Raw) -> None:
+def rename(objects: list[BuiltObject], fields: Raw) -> None:
     """Prefix, suffix and namespace; an object is still found by the names that it had."""
-    parts = [str(said.get(each) or "") for each in ("nameprefix", "namesuffix")]
-    namespace = said.get("namespace")
+    parts = [str(fields.get(each) or "") for each in ("nameprefix", "namesuffix")]
+    namespace = fields.get("namespace")
     for made in objects:
         metadata = dict(as_map(made.data.get("metadata")))
         if any(parts):
@@ -34,12 +34,12 @@ def rename(objects: list[Made], said: Raw) -> None:
             made.data = {**made.data, "metadata": metadata}
 
 
-def label(objects: list[Made], said: Raw, file: str) -> None:
+def label(objects: list[BuiltObject], fields: Raw, file: str) -> None:
     """Labels and annotations, of objects, and of their templates and selectors."""
-    given = [({"includeselectors": True}, said.get("commonlabels"))]
+    given = [({"includeselectors": True}, fields.get("commonlabels"))]
     given += [
         ({str(k).lower(): v for k, v in each.items()}, each.get("pairs"))
-        for _, each in as_items(said.get("labels"))
+        for _, each in as_items(fields.get("labels"))
     ]
     for made in (each for each in objects if each.data):
         for options, pairs in given:
@@ -49,11 +49,11 @@ def label(objects: list[Made], said: Raw, file: str) -> None:
                 _add_labels(made.data, labels, selects, bool(options.get("includetemplates")))
                 if options.get("fields"):
                     made.unsure = made.unsure or f"labels of {os.path.relpath(file)} may change it"
-        if annotations := as_map(said.get("commonannotations")):
+        if annotations := as_map(fields.get("commonannotations")):
             made.data = copied(made.data)
             for holder in _with_metadata(made.data):
                 _put(holder, ("metadata", "annotations"), annotations)
-        if said.keys() & {"commonlabels", "labels", "commonannotations"}:
+        if fields.keys() & {"commonlabels", "labels", "commonannotations"}:
             made.by += (file,)
             made.files.add(file)
 

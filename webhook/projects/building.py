@@ -50,7 +50,7 @@ _MOST = 5_000  # objects
 
 
 @dataclass(slots=True)
-class Made:
+class BuiltObject:
     """An object of a build."""
 
     data: Raw
@@ -76,7 +76,7 @@ class Loose(NamedTuple):
 class Build:
     """What a kustomization makes; `unknown` says what else may make objects."""
 
-    made: list[Made] = field(default_factory=list)
+    made: list[BuiltObject] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     loose: dict[tuple[str, int], Loose] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Builder:
     def applied(self, given: kustomization.Applied) -> Build:
         """What an object of Flux or Argo CD makes of a folder."""
         build = self.folder(given.folder, plain=True)
-        self._transform(given.file, Path(given.folder), _lowered(json.loads(given.said)), build)
+        self._transform(given.file, Path(given.folder), _lowered(json.loads(given.fields)), build)
         return build
 
     def _apply(self, file: str, build: Build) -> None:
@@ -131,40 +131,41 @@ class Builder:
         finally:
             self._open.pop()
 
-    def _do(self, file: str, said: Raw, build: Build) -> None:
+    def _do(self, file: str, fields: Raw, build: Build) -> None:
         folder = Path(file).parent
-        for each in (name for member in _LISTED for name in _texts(said.get(member))):
+        for each in (name for member in _LISTED for name in _texts(fields.get(member))):
             self._include(os.path.normpath(folder / each), each, build)
-        self._transform(file, folder, said, build)
+        self._transform(file, folder, fields, build)
 
-    def _transform(self, file: str, folder: Path, said: Raw, build: Build) -> None:
-        for each in _texts(said.get("components")):
+    def _transform(self, file: str, folder: Path, fields: Raw, build: Build) -> None:
+        for each in _texts(fields.get("components")):
             with suppress(InputError):
                 component = kustomization.file_of(os.path.realpath(folder / each))
                 self._apply(component, build)
                 continue
             build.unknown.append(f"{each}, a component")
-        for chart in charts_of(file, said, self.text_of):
+        for chart in charts_of(file, fields, self.text_of):
             build.charts.append(chart)
             build.unknown.append(f"{chart.name}, a chart")
-        self._other_fields(file, said, build)
+        self._other_fields(file, fields, build)
         for section in ("patchesstrategicmerge", "patches"):
-            self._patch(file, said, section, build)
-        rename(build.made, said)
-        label(build.made, said, file)
-        self._patch(file, said, "patchesjson6902", build)
+            self._patch(file, fields, section, build)
+        rename(build.made, fields)
+        label(build.made, fields, file)
+        self._patch(file, fields, "patchesjson6902", build)
 
-    def _other_fields(self, file: str, said: Raw, build: Build) -> None:
+    def _other_fields(self, file: str, fields: Raw, build: Build) -> None:
         """What may change any object; a replacement or variable, if it names such a place."""
-        unknown = sorted(said.keys() - _HARMLESS - _DONE)
+        unknown = sorted(fields.keys() - _HARMLESS - _DONE)
         others: list[tuple[str, Any, str]] = [
             (place, self.text_of(place), each)
             for each in unknown
-            for place in sorted(kustomization.reached(str(Path(file).parent), said[each])) or [file]
+            for place in sorted(kustomization.reached(str(Path(file).parent), fields[each]))
+            or [file]
         ]
         others += [
             (place, data, "a replacement or variable")
-            for place, data in self._replacements(file, said)
+            for place, data in self._replacements(file, fields)
             if not replaces_harmlessly(data)
         ]
         for number, (place, data, what) in enumerate(others):
@@ -176,8 +177,8 @@ class Builder:
                 made.files.add(place)
                 made.inputs += (data,)
 
-    def _replacements(self, file: str, said: Raw) -> Iterator[tuple[str, Any]]:
-        listed = (*as_items(said.get("replacements")), *as_items(said.get("vars")))
+    def _replacements(self, file: str, fields: Raw) -> Iterator[tuple[str, Any]]:
+        listed = (*as_items(fields.get("replacements")), *as_items(fields.get("vars")))
         for _, entry in listed:
             if not isinstance(name := entry.get("path"), str):
                 yield file, entry
@@ -212,10 +213,10 @@ class Builder:
             for _, obj in objects(document.data):
                 metadata = as_map(obj.get("metadata"))
                 names, spaces = ({str(metadata.get(e) or "")} for e in ("name", "namespace"))
-                build.made.append(Made(obj, names, spaces, {real}, (obj,)))
+                build.made.append(BuiltObject(obj, names, spaces, {real}, (obj,)))
 
-    def _patch(self, file: str, said: Raw, section: str, build: Build) -> None:
-        for number, (place, target, data) in enumerate(self._patches(file, said.get(section))):
+    def _patch(self, file: str, fields: Raw, section: str, build: Build) -> None:
+        for number, (place, target, data) in enumerate(self._patches(file, fields.get(section))):
             found, why = _found(build, target, data)
             if why or (build.unknown and target is not None) or not found:
                 loose = Loose(
@@ -275,7 +276,7 @@ def _texts(value: Any) -> list[str]:
     return [each for each in (value if isinstance(value, list) else ()) if isinstance(each, str)]
 
 
-def _found(build: Build, target: Raw | None, data: Any) -> tuple[list[Made], str]:
+def _found(build: Build, target: Raw | None, data: Any) -> tuple[list[BuiltObject], str]:
     """The objects that a patch is of; and why that is not sure."""
     alive = [each for each in build.made if each.data]
     if target is None and isinstance(data, list):  # which kustomize refuses
@@ -300,7 +301,7 @@ def _found(build: Build, target: Raw | None, data: Any) -> tuple[list[Made], str
     return found, "several objects have this name" if len(found) > 1 else ""
 
 
-def _selects(target: Raw, made: Made) -> bool | None:
+def _selects(target: Raw, made: BuiltObject) -> bool | None:
     """Whether a target selects an object; None if that is not known."""
     group, _, version = str(made.data.get("apiVersion")).rpartition("/")
     own = {

@@ -51,14 +51,14 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     for each in _meeting(path, chart) if legacy_pods.does_amounts(result) else ():
         if os.path.realpath(path) != os.path.realpath(each):
             name = os.path.relpath(each, chart)
-            left = {**_left(Asked.of((each, name), [each], plan)), **left}
+            left = {**_left(Question.of((each, name), [each], plan)), **left}
     if left:
         plan = replace(plan, left=left)
         result = migrate_text(source, plan)
     if not legacy_pods.does_amounts(result):
         return result
     files = _files_of_release(chart)
-    why = _why_held(Asked.of((chart, files), [file for _, file in files], plan))
+    why = _why_held(Question.of((chart, files), [file for _, file in files], plan))
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
 
 
@@ -67,7 +67,7 @@ def _planned(name: str, text: str, plan: Plan) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class Question(Generic[T]):
     """A question about files as they are now, in this run, so that its answer can be cached."""
 
     about: T
@@ -90,7 +90,7 @@ def _files_of_release(chart: Path) -> tuple[tuple[Path, str], ...]:
 
 
 @lru_cache(maxsize=64)
-def _why_held(release: Asked[tuple[Path, tuple[tuple[Path, str], ...]]]) -> str:
+def _why_held(release: Question[tuple[Path, tuple[tuple[Path, str], ...]]]) -> str:
     """Why no amount is renamed in these charts: templates and values find them by their names."""
     values: dict[Path, dict[str, Values]] = {}
     texts: list[tuple[str, str]] = []
@@ -213,12 +213,12 @@ def _is_got(chart: Path, name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _left(asked: Asked[tuple[str, str]]) -> dict[str, str]:
+def _left(question: Question[tuple[str, str]]) -> dict[str, str]:
     """The manual findings in one file of a chart, given by its path and its name there."""
-    path, name = asked.about
+    path, name = question.about
     with suppress(UnreadableError, InputError):
         source = Source.of(path, read_regular(path)[0])
-        plan = _planned(name, source.text, asked.plan)
+        plan = _planned(name, source.text, question.plan)
         if any(True for _ in legacy_pods.words(source.text, plan)):
             return legacy_pods.left(migrate_text(source, plan), plan, name)
     return {}

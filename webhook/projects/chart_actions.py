@@ -75,7 +75,7 @@ class Uses:
 
     names: tuple[str, ...]  # of the resource, before and after
     leads: set[str] = field(default_factory=set)  # members that are amounts, or have some inside
-    said: dict[str, frozenset[str]] = field(default_factory=dict)  # by members: names in them
+    names_in: dict[str, frozenset[str]] = field(default_factory=dict)  # by members: names in them
     bare: frozenset[str] = frozenset()  # names that named templates write
     writes: set[str] = field(default_factory=set)  # named templates that write amounts
     looks: str = ""  # a function that looks at the names
@@ -124,8 +124,8 @@ def _learn(data: Any, uses: Uses) -> None:
             members = {*map(str, at), "Values"}
             uses.leads |= members if members.isdisjoint(SECTIONS) else members | SECTIONS
         elif at and isinstance(value, str) and value in uses.names:
-            said = uses.said.get(str(at[-1]), frozenset())
-            uses.said[str(at[-1])] = said | {value}
+            said = uses.names_in.get(str(at[-1]), frozenset())
+            uses.names_in[str(at[-1])] = said | {value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class _File:
             return seen
         last = given.members[-1]
         if last not in self._uses.leads:
-            return Seen(texts=self._uses.said.get(last, frozenset()))
+            return Seen(texts=self._uses.names_in.get(last, frozenset()))
         self._read_section({last}, last)
         if last in SECTIONS and not self._is_asked:
             place = (root if isinstance(root, str) else self._at, *given.members[:-1])

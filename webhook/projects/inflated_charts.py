@@ -26,13 +26,13 @@ class Chart(NamedTuple):
     values: tuple[tuple[str, str], ...]  # each with the file that has it
 
 
-def charts_of(file: str, said: Raw, text_of: Callable[[str], str]) -> Iterator[Chart]:
+def charts_of(file: str, fields: Raw, text_of: Callable[[str], str]) -> Iterator[Chart]:
     """The charts of a kustomization (its fields in small letters), and of what it generates."""
-    home = as_map(said.get("helmglobals")).get("chartHome")
+    home = as_map(fields.get("helmglobals")).get("chartHome")
     for member in ("helmcharts", "helmchartinflationgenerator"):
-        for _, entry in as_items(said.get(member)):
+        for _, entry in as_items(fields.get(member)):
             yield _chart(file, {"chartHome": home, **entry}, text_of)
-    for each in said.get("generators") or ():
+    for each in fields.get("generators") or ():
         place = os.path.realpath(Path(file).parent / str(each)) if "\n" not in str(each) else file
         text = text_of(place) if place != file else str(each)
         read = documents.read(text).documents

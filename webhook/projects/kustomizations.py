@@ -25,8 +25,8 @@ from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import kustomization, kustomize
 from webhook.formats.migrate import migrate_text
 from webhook.projects import same_pods
-from webhook.projects.building import Build, Builder, Loose, Made
-from webhook.projects.chart import Asked
+from webhook.projects.building import Build, Builder, BuiltObject, Loose
+from webhook.projects.chart import Question
 from webhook.projects.chart import migrated as migrate_in_chart
 from webhook.projects.inflated_charts import charts_of
 
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 _BY_HAND = "the pods would be others than now, so change both by hand"
 
 
-def migrated(path: str, source: Source, asked: Plan) -> FileResult:
+def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file; it stays as it is where the rest of its kustomizations needs that."""
-    result = migrate_in_chart(path, source, kustomize.planned(path, asked))
+    result = migrate_in_chart(path, source, kustomize.planned(path, plan))
     if result.new_text is None:
         return result
-    group = _group_of(path, asked)
+    group = _group_of(path, plan)
     if group is None:
         return result
-    why = _held(Asked.of(group, sorted(group.files), asked)).get(os.path.realpath(path), "")
+    why = _held(Question.of(group, sorted(group.files), plan)).get(os.path.realpath(path), "")
     return result.undone(why) if why else result
 
 
-def together(path: str, asked: Plan) -> frozenset[str]:
+def together(path: str, plan: Plan) -> frozenset[str]:
     """The files of all kustomizations that this file belongs to; none if it belongs to none."""
-    group = _group_of(path, asked)
+    group = _group_of(path, plan)
     return group.files if group is not None else frozenset()
 
 
-def _group_of(path: str, asked: Plan) -> _Group | None:
-    index = _index(_root(path), search_words.words(asked.settings))
+def _group_of(path: str, plan: Plan) -> _Group | None:
+    index = _index(_root(path), search_words.words(plan.settings))
     return index.get(os.path.realpath(path))
 
 
@@ -70,9 +70,9 @@ class _Group(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _held(asked: Asked[_Group]) -> dict[str, str]:
+def _held(question: Question[_Group]) -> dict[str, str]:
     """Why files of the group stay as they are."""
-    group, work = asked.about, _Work(asked.plan)
+    group, work = question.about, _Work(question.plan)
     work.migrate(group.files)
     before, after = Builder(text_of), Builder(work.text_of)
     whole = {each for each in group.folders if not kustomization.is_component(each)}
@@ -165,7 +165,7 @@ class _Work:
         return reasons
 
 
-def _why_not(old: Made, new: Made, plan: Plan) -> str:
+def _why_not(old: BuiltObject, new: BuiltObject, plan: Plan) -> str:
     """Why it is not right to change the files of an object together."""
     by = " and ".join(os.path.relpath(each) for each in dict.fromkeys((*old.by, *new.by)))
     if unsure := old.unsure or new.unsure:

@@ -163,7 +163,7 @@ def _prepare(
     affinity.drop_empty(section)
     affinity.empty_namespaces(section, cx.settings.affinity.empty_namespaces)
     affinity.rename_labels(
-        section, lambda key, values: node_labels.today_of(key, values, cx.inventory)
+        section, lambda key, values: node_labels.current_label(key, values, cx.inventory)
     )
     if name == "nodeAffinity":
         notes, is_choice = _translate_models(section.value, cx, whole=whole)

@@ -41,7 +41,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     at, bound = pod.spec_at, in_namespace(pod, cx)
     where = "" if bound is pod else "with the node selector of the namespace, "
     pod = as_admitted(bound, cx)
-    asked = fit.asked(pod, cx)
+    asked = fit.requested(pod, cx)
     if cx.inventory is None or cx.inventory.refused or not asked or pod.spec.get("nodeName"):
         return
     index = cx.inventory.index

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity, choice
-from webhook.core.gpu_amounts import Amount, Asked, asking, value_of
+from webhook.core.gpu_amounts import Amount, GpuAmounts, asking, value_of
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import RENAMES_AMOUNTS, Context, Facts, Stage, Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, Pattern
@@ -92,7 +92,9 @@ def _by(pod: Pod) -> str:
     return _LIMIT_RANGE if ANNOTATION in pod.annotations else _WEBHOOK
 
 
-def _of_container(container: Container, asked: Asked, cx: Context, by: str) -> Iterator[Finding]:
+def _of_container(
+    container: Container, asked: GpuAmounts, cx: Context, by: str
+) -> Iterator[Finding]:
     counts, today = asked.counts, cx.settings.gpu_resource
     if counts is None:
         yield from _without(container, asked, cx)
@@ -150,7 +152,7 @@ def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
                 yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
-def _without(container: Container, asked: Asked, cx: Context) -> Iterator[Finding]:
+def _without(container: Container, asked: GpuAmounts, cx: Context) -> Iterator[Finding]:
     """A container with legacy names in which no amount counts."""
     gpu = cx.settings.gpu_resource
     if asked.is_none:
@@ -204,7 +206,7 @@ def _zero(container: Container, name: str) -> Iterator[Finding]:
         yield Finding(CODE, at, message, severity=Severity.NOTICE)
 
 
-def _against_default(container: Container, asked: Asked) -> Iterator[Finding]:
+def _against_default(container: Container, asked: GpuAmounts) -> Iterator[Finding]:
     """The amounts that LimitRanger set where the author wrote 0: an author's 0 wins, too."""
     places = [
         (section, name)
@@ -247,7 +249,9 @@ def _left(container: Container, counts: Amount, today: str, why: str) -> Finding
     return Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
-def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by: str) -> Finding:
+def _renamed(
+    container: Container, counts: Amount, asked: GpuAmounts, today: str, by: str
+) -> Finding:
     """The legacy name counts: it becomes today's, whatever stands there under today's name."""
     slices = _added_slices(container, counts, asked, today)
     edits = [
@@ -271,7 +275,7 @@ def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by:
 
 
 def _amounts_of_today(
-    container: Container, counts: Amount, asked: Asked, today: str
+    container: Container, counts: Amount, asked: GpuAmounts, today: str
 ) -> dict[str, object]:
     """What limits and requests will say under today's name, where one of the names is in them."""
     return {
@@ -283,7 +287,7 @@ def _amounts_of_today(
     }
 
 
-def _edits(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Edit]:
+def _edits(container: Container, counts: Amount, asked: GpuAmounts, today: str) -> Iterator[Edit]:
     for section, raw in _amounts_of_today(container, counts, asked, today).items():
         there, at = container.sections[section], container.section_at(section)
         if today in there:
@@ -296,7 +300,7 @@ def _edits(container: Container, counts: Amount, asked: Asked, today: str) -> It
             yield Set(at / today, raw)
 
 
-def _added_slices(container: Container, counts: Amount, asked: Asked, today: str) -> list[str]:
+def _added_slices(container: Container, counts: Amount, asked: GpuAmounts, today: str) -> list[str]:
     """Other current GPU resources that LimitRanger added to the author's request."""
     added = {name for _, name in asked.defaults} - {today, *asked.legacy}
     return sorted(
@@ -306,7 +310,9 @@ def _added_slices(container: Container, counts: Amount, asked: Asked, today: str
     )
 
 
-def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Finding]:
+def _refusal(
+    container: Container, counts: Amount, asked: GpuAmounts, today: str
+) -> Iterator[Finding]:
     """A LimitRange that knows today's name may refuse the amount, which nobody can read here."""
     for at, raw in zip(_places(container, today), _written(container, today), strict=True):
         default = quantity.parse(raw)
@@ -330,7 +336,9 @@ def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> 
 _IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"
 
 
-def _beside(container: Container, name: str, counts: Amount, today: str, asked: Asked) -> Finding:
+def _beside(
+    container: Container, name: str, counts: Amount, today: str, asked: GpuAmounts
+) -> Finding:
     """A legacy name that does not count, since another does."""
     counting = f"{_amounts(container, counts.name)} {counts.name}"
     edits: list[Edit] = []
@@ -354,7 +362,7 @@ def _beside(container: Container, name: str, counts: Amount, today: str, asked: 
 
 
 def _added(
-    container: Container, name: str, counts: Amount, today: str, asked: Asked
+    container: Container, name: str, counts: Amount, today: str, asked: GpuAmounts
 ) -> Iterator[Finding]:
     """A legacy name that LimitRanger added. Without it a max would refuse the pod; so may a min.
 
@@ -392,7 +400,7 @@ def _is_zero(container: Container, name: str) -> bool:
     return all(quantity.parse(raw) == 0 for raw in _written(container, name))
 
 
-def _is_default(name: str, asked: Asked) -> bool:
+def _is_default(name: str, asked: GpuAmounts) -> bool:
     return any((section, name) in asked.defaults for section in SECTIONS)
 
 

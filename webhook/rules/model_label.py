@@ -158,7 +158,7 @@ def _of_today(
         yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
     for other in others:
         if _is_said(pod, other, []):
-            yield _came_back(other, node_labels.today_of(str(other.at[-1]), (), None))
+            yield _came_back(other, node_labels.current_label(str(other.at[-1]), (), None))
         elif here:
             yield other
 
@@ -172,7 +172,7 @@ def _parts(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     index = cx.inventory.index
     nodes = fit.chosen(pod, index)
-    nodes &= fit.enough(fit.asked(pod, cx), index)
+    nodes &= fit.enough(fit.requested(pod, cx), index)
     for each in whole_gpus.among(nodes, found)[:1]:
         message = (
             f"this pod may get parts of GPUs for whole ones: nodes with {each.words} offer them as "
@@ -228,7 +228,7 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
     for key, today, is_free in node_labels.replaced_in(there, cx.inventory):
         if is_free:
             edit = Remove(at / key) if today in there else Rename(at / key, today)
-            yield Finding(CODE, at / key, model_words.GONE.format(key, today), (edit,))
+            yield Finding(CODE, at / key, model_words.REPLACED.format(key, today), (edit,))
         else:  # the latter may be an admin's, whatever the record of a template says
             asked = (short(f"{each}={there[each]}") for each in (key, today))
             message = (

@@ -53,9 +53,9 @@ _OF_REPAIR = " An earlier repair wrote this affinity; no chart has it."
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     at, sent = pod.spec_at, pod
     bound, pod = in_namespace(pod, cx), as_admitted(pod, cx)
-    if cx.inventory is None or not fit.asked(pod, cx):
+    if cx.inventory is None or not fit.requested(pod, cx):
         return
-    asked = fit.asked_of_the_scheduler(pod, cx)
+    asked = fit.requested_of_the_scheduler(pod, cx)
     index, capacity = cx.inventory.index, cx.settings.capacity
     chosen = fit.enough(asked, index) & fit.chosen(pod, index)
     fitting = chosen & node_selection.tolerated(pod, index, capacity)

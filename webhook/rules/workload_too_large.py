@@ -42,7 +42,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not total:
         return
     at, pod = pod.spec_at, as_admitted(pod, cx)
-    each = fit.asked(pod, cx)
+    each = fit.requested(pod, cx)
     if not each or fit.may_be_added(pod, each, index, cx.settings.capacity):
         return
     for name, amount in sorted(total.items()):

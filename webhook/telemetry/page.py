@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from webhook.telemetry.logs import Log
-    from webhook.telemetry.shared_folder import Scratch
+    from webhook.telemetry.shared_folder import SharedFolder
 
 CONNECTION_SECONDS = 10.0  # for a whole scrape
 MOST_CONNECTIONS = 8
@@ -44,7 +44,7 @@ class Page:
     """Answers `GET /metrics` and `GET /healthz` on a listening socket."""
 
     def __init__(
-        self, listener: socket.socket, scratch: Scratch, log: Log, *more: Collector
+        self, listener: socket.socket, scratch: SharedFolder, log: Log, *more: Collector
     ) -> None:
         """`more` collectors are called, in the page's process, at each scrape."""
         self._listener = listener

@@ -15,7 +15,7 @@ _PREFIX = "gpu-webhook-metrics-"
 _LOCK = "lock"
 
 
-class Scratch:
+class SharedFolder:
     """Locked as long as any of the processes lives, so that other servers recognize leftovers.
 
     A killed container leaves its folder behind: /dev/shm belongs to the pod.

@@ -85,7 +85,7 @@ def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str
     """
     pieces: list[str] = []
     here = 0
-    gone = sorted(_gone(template.blocks, case))
+    gone = sorted(_hidden_spans(template.blocks, case))
     spans: list[tuple[int, int, Action | None]] = [(start, end, None) for start, end in gone]
     spans += [(each.start, each.end, each) for each in template.actions]
     for start, end, action in sorted(spans, key=lambda span: (span[0], -span[1])):
@@ -114,7 +114,7 @@ def _with_comments(found: re.Match[str]) -> str:
 
 def is_active(template: Template, case: Case, start: int, end: int) -> bool:
     """Whether no part of this span is in an inactive branch."""
-    return not any(a < end and start < b for a, b in _gone(template.blocks, case))
+    return not any(a < end and start < b for a, b in _hidden_spans(template.blocks, case))
 
 
 def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
@@ -133,14 +133,14 @@ def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
     return list(different.values())[:_MOST_VIEWS]
 
 
-def _gone(blocks: list[Block], case: Case) -> Iterator[tuple[int, int]]:
+def _hidden_spans(blocks: list[Block], case: Case) -> Iterator[tuple[int, int]]:
     """The inactive branches."""
     for block in blocks:
         chosen: Arm | None = None
         for arm in block.arms:
             if chosen is None and _holds(arm, case, first=arm is block.arms[0]):
                 chosen = arm
-                yield from _gone(arm.inner, case)
+                yield from _hidden_spans(arm.inner, case)
             else:
                 yield arm.start, arm.end
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.templates.placeholders import Masks
     from webhook.yamlpatch.documents import Document
 
-NOT_IN_SIGHT = "the labels that its selector needs are not in sight"
+NOT_KNOWN = "the labels that its selector needs are not in sight"
 NOT_ALWAYS = (
     "its selector is under a condition: write it for every case, apps/v1 has no default of it"
 )
@@ -38,7 +38,7 @@ def is_of_old(selector: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelsInSight:
+class KnownLabels:
     """The selectors and labels of one document, for one combination of branches.
 
     If actions produce a part of either, it is unknown whether they match: `{{ .x }}`, `"{{ .x }}"`
@@ -76,7 +76,7 @@ class LabelsInSight:
             for each in actions
         )
         if not are_values or not self._is_always(at, above) or self._is_open(at):
-            return NOT_IN_SIGHT
+            return NOT_KNOWN
         do_stay = all(stays(each, self.template, above) for each in actions)
         return "" if do_stay else _MAY_DIFFER
 

@@ -35,7 +35,7 @@ class OpenPlaces:
         text = template.text
         for action in template.actions_in(document.root.start, region.end):
             if action.kind is Kind.WRITES and masks.is_alone(action):
-                said = said_indent(text, action)
+                said = named_indent(text, action)
                 indent = style.column(text, action.start) if said is None else said
                 held_by = list(_holders(text, document.root, action.start, indent))
                 self._open.update(map(id, held_by))
@@ -72,7 +72,7 @@ def _says(node: Node | None) -> bool:
     return isinstance(node, Scalar) and node.end > node.start
 
 
-def said_indent(text: str, action: Action) -> int | None:
+def named_indent(text: str, action: Action) -> int | None:
     """The column that the action names for its lines, if it names one."""
     said = _INDENTED.search(text, action.start, action.end)
     return int(said["by"]) if said is not None else None

@@ -44,7 +44,7 @@ def stands_for_part(value: object) -> bool:
     return stands_for_action(value) or any(map(stands_for_action, as_map(value)))
 
 
-def may_say(value: object, text: str) -> bool:
+def may_contain(value: object, text: str) -> bool:
     """Whether a value with a placeholder may be this text after rendering."""
     if not isinstance(value, str) or not stands_for_action(value):
         return False

@@ -13,7 +13,7 @@ from webhook.core.text_patterns import find
 from webhook.kube.walk import walk
 from webhook.rules import PATTERNS, ignored_annotations
 from webhook.templates import actions
-from webhook.templates.open_places import said_indent
+from webhook.templates.open_places import named_indent
 from webhook.yamlpatch import documents, style
 from webhook.yamlpatch.nodes import Map, Member, Scalar, entry_at, real
 
@@ -82,7 +82,7 @@ def _end_in_block(template: Template, member: Member) -> int:
         if line and not line.startswith("#"):
             indent = style.column(text, start)
             if _BY_ACTIONS.fullmatch(line):
-                said = said_indent(template.text, template.actions_in(start, start + 1)[0])
+                said = named_indent(template.text, template.actions_in(start, start + 1)[0])
                 if said is not None:
                     indent = said
                 elif indent < column and _may_go_on(member):

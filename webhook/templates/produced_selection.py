@@ -69,7 +69,7 @@ def _end_of_lines(text: str, start: int, column: int) -> int:
     """The end of the lines that belong together: items may stand below the begin of their key."""
     for line in lines_of(text, style.next_line(text, start)):
         is_item = line.text.lstrip().startswith("- ") and line.indent == column - 1
-        if not line.says_nothing and line.indent < column and not is_item:
+        if not line.is_blank and line.indent < column and not is_item:
             return line.start
     return len(text)
 

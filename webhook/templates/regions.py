@@ -42,7 +42,7 @@ class Line:
         return len(self.text) - len(self.text.lstrip(" \t"))
 
     @property
-    def says_nothing(self) -> bool:
+    def is_blank(self) -> bool:
         said = self.text.strip()
         return not said or said.startswith("#")
 
@@ -98,7 +98,7 @@ def manifest_texts(text: str) -> Iterator[Region]:
     opened: Line | None = None
     keys: dict[int, set[str]] = {}
     for line in lines_of(text) if _BLOCK_SCALARS.search(text) else ():
-        if opened is not None and not line.says_nothing and line.indent <= opened.indent:
+        if opened is not None and not line.is_blank and line.indent <= opened.indent:
             if any(each >= {"apiVersion", "kind"} for each in keys.values()):
                 yield Region(opened.start, line.start)
             opened, keys = None, {}
@@ -174,7 +174,7 @@ def _block(lines: Sequence[Line], number: int, indent: int) -> tuple[int, int]:
 
 
 def _belongs(line: Line, indent: int) -> bool:
-    return line.says_nothing or (line.indent >= indent and not _SEPARATOR.match(line.text))
+    return line.is_blank or (line.indent >= indent and not _SEPARATOR.match(line.text))
 
 
 def _is_manifest(lines: Sequence[Line], indent: int) -> bool:
@@ -187,7 +187,7 @@ def _is_manifest(lines: Sequence[Line], indent: int) -> bool:
 
 
 def _is_text(lines: Sequence[Line], first: int, indent: int) -> bool:
-    before = next((lines[n] for n in range(first - 1, -1, -1) if not lines[n].says_nothing), None)
+    before = next((lines[n] for n in range(first - 1, -1, -1) if not lines[n].is_blank), None)
     if before is None or before.indent >= indent > 0:
         return False
     return _BLOCK_SCALAR.search(before.text) is not None or _HERE.search(before.text) is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.kube.pod import KINDS, as_items, as_map
 from webhook.kube.pointer import Path, value_at
-from webhook.templates.placeholders import may_say, stands_for_action, stands_for_part
+from webhook.templates.placeholders import may_contain, stands_for_action, stands_for_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def may_be_mounted(document: Document, open_: OpenPlaces, volume: Path) -> bool:
     return any(
         stands_for_part(value)
         or open_.may_hold_more(at)
-        or ("mountPath" in as_map(value) and may_say(value.get("name"), str(name)))
+        or ("mountPath" in as_map(value) and may_contain(value.get("name"), str(name)))
         for at, value in _holders(document.data, Path(volume[:-2]))
     )
 

@@ -32,16 +32,17 @@ _VERSIONS = codes(Trait.VERSION)
 
 
 @dataclass(slots=True)
-class Meant:
+class Admitted:
     """The object that the webhook leaves, and how it came to be.
 
-    `said` are the conversions; `changes` are the places of all edits, each with its rule; `data`
-    are the places of legacy names of which other programs make pods: the webhook sees only these
-    pods. `why_not` is the reason if it is not known what becomes of the object.
+    `conversions` are the findings that give it a current API version; `changes` are the places of
+    all edits, each with its rule; `data` are the places of legacy names of which other programs
+    make pods: the webhook sees only these pods. `why_not` is the reason if it is not known what
+    becomes of the object.
     """
 
     object: Raw
-    said: list[str] = field(default_factory=list)
+    conversions: list[str] = field(default_factory=list)
     changes: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     data: list[tuple[str, ...]] = field(default_factory=list)
     why_not: str = ""
@@ -57,10 +58,10 @@ class Meant:
         )
 
 
-def through(obj: Raw, plan: Plan) -> Meant:
+def admitted(obj: Raw, plan: Plan) -> Admitted:
     """What becomes of the object; it is not changed itself."""
     obj = copied(obj)
-    meant = Meant(obj)
+    meant = Admitted(obj)
     if opened(plan, obj).is_open:
         meant.why_not = "a placeholder or a template action stands in it: render it first"
         return meant
@@ -68,7 +69,9 @@ def through(obj: Raw, plan: Plan) -> Meant:
     stages = Stages(manifest=MANIFEST).only(plan.asks)
     made = evaluate(obj, stages, cx, is_left_alone=is_left_alone)
     _note(made, meant)
-    meant.said = [f"{each.code} {each.message}" for each in made.findings if _is_said(each)]
+    meant.conversions = [
+        f"{each.code} {each.message}" for each in made.findings if _is_conversion(each)
+    ]
     if workload_successor(obj, plan.target) or other_successor(obj, plan.target):
         why = (each.message for each in made.findings if each.code in _VERSIONS)
         meant.why_not = next(why, "no API server takes its version")
@@ -85,7 +88,7 @@ def through(obj: Raw, plan: Plan) -> Meant:
     return meant
 
 
-def _note(made: Evaluation, meant: Meant) -> None:
+def _note(made: Evaluation, meant: Admitted) -> None:
     for found in made.findings:
         is_repaired = found.action == "repaired"
         if found.code == legacy_name_elsewhere.CODE and not is_repaired:
@@ -104,7 +107,7 @@ def _names(at: Path) -> tuple[str, ...]:
     return tuple(token for token in at if isinstance(token, str))
 
 
-def _is_said(found: Finding) -> bool:
+def _is_conversion(found: Finding) -> bool:
     """Whether it is a conversion, or a default that differs."""
     return found.action == "repaired" or (found.code == changed_default.CODE and found.is_remark)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from webhook.files.results import Plan
-    from webhook.verifying.admitted import Meant
+    from webhook.verifying.admitted import Admitted
     from webhook.verifying.generated_names import Names
     from webhook.verifying.read_side import Found, Side, Unread
 
@@ -65,7 +65,7 @@ class Compared:
     old_path: str = ""
     why: str = ""
     diff: str = ""
-    said: tuple[str, ...] = ()  # how the old object was converted first
+    conversions: tuple[str, ...] = ()  # how the old object was converted first
 
 
 def compare(old: Side, new: Side, plan: Plan, store: Store | None = None) -> list[Compared]:
@@ -116,15 +116,15 @@ def _pairs(
 
 class _Old(NamedTuple):
     found: Found
-    meant: Meant
+    meant: Admitted
     again: Raw | None
 
 
 def _old(found: Found, opt_outs: OptOuts, plan: Plan) -> _Old:
     """What the webhook makes of an old object, and of a second rendering of it."""
-    meant, again = opt_outs.through(found, plan), found.again
+    meant, again = opt_outs.admitted(found, plan), found.again
     if again is not None:
-        again = opt_outs.through(replace(found, object=again), plan).object
+        again = opt_outs.admitted(replace(found, object=again), plan).object
     return _Old(found, meant, again)
 
 
@@ -167,7 +167,7 @@ def _both(
         new.path,
         new.place,
         old.found.path,
-        said=tuple(old.meant.said),
+        conversions=tuple(old.meant.conversions),
     )
     if why_not := old.meant.why_not or _twice(old.found, new, plan):
         return replace(made, result=Result.NOT_PROVABLE, why=why_not)
@@ -269,7 +269,9 @@ def _values(obj: Any, place: tuple[str, ...]) -> list[Any]:
     return obj if isinstance(obj, list) else []
 
 
-def _sentence(places: list[tuple[str, ...]], meant: Meant, only_ours: list[tuple[str, ...]]) -> str:
+def _sentence(
+    places: list[tuple[str, ...]], meant: Admitted, only_ours: list[tuple[str, ...]]
+) -> str:
     """What differs, with the rules that would have changed it in the old object."""
     parts = []
     for place in places[:_MOST]:

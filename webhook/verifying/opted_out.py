@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from webhook.formats.opt_outs import is_left_alone
 from webhook.kube.pod import as_map
-from webhook.verifying.admitted import Meant, through
+from webhook.verifying.admitted import Admitted, admitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,14 +39,14 @@ class OptOuts:
                     opt_outs.out[each.beside].add(name)
         return opt_outs
 
-    def through(self, each: Found, plan: Plan) -> Meant:
+    def admitted(self, each: Found, plan: Plan) -> Admitted:
         """What becomes of the object; not known if only a namespace elsewhere decides that."""
-        meant = through(each.object, _with(plan, self.out.get(each.beside, set())))
+        meant = admitted(each.object, _with(plan, self.out.get(each.beside, set())))
         namespace = str(as_map(each.object.get("metadata")).get("namespace") or "default")
         is_out = any(namespace in names for names in self.out.values())
         if not is_out or namespace in self.made.get(each.beside, ()):
             return meant
-        if through(each.object, _with(plan, {namespace})).object != meant.object:
+        if admitted(each.object, _with(plan, {namespace})).object != meant.object:
             meant.why_not = meant.why_not or (
                 f"its namespace {namespace} opted out in another folder, and whether it is the "
                 "same one is not known: compare the folders one by one"

@@ -20,7 +20,7 @@ from webhook.core.settings import Settings
 from webhook.evaluation.workloads import objects
 from webhook.files import reading, walk
 from webhook.files.results import FileResult
-from webhook.files.search import Lot
+from webhook.files.search import SearchBatch
 from webhook.files.source import STREAM, Source, is_read
 from webhook.formats import kustomization, kustomize
 from webhook.formats.fences import fences
@@ -87,7 +87,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReadOptions:
     """How to read a side: for Kubernetes 1.`minor`, without the files that `exclude` names.
 
     Paths below `base` belong together with those of the other side; without it, each argument is
@@ -101,18 +101,18 @@ class Asked:
     settings: Settings = field(default_factory=Settings)
 
 
-def read(arguments: Sequence[str], asked: Asked) -> Side:
+def read(arguments: Sequence[str], options: ReadOptions) -> Side:
     """The objects of these files and folders."""
     side = Side()
     for argument in arguments:
-        _Reader(side, replace(asked, base=asked.base or argument)).argument(argument)
+        _Reader(side, replace(options, base=options.base or argument)).argument(argument)
     return side
 
 
 def of_text(path: str, raw: bytes) -> Side:
     """The objects of one file whose content is known."""
     side = Side()
-    _Reader(side, Asked(base=path)).content(path, raw)
+    _Reader(side, ReadOptions(base=path)).content(path, raw)
     return side
 
 
@@ -132,7 +132,7 @@ def rendered_again(side: Side) -> Side:
 @dataclass(slots=True)
 class _Reader:
     side: Side
-    asked: Asked
+    options: ReadOptions
 
     def argument(self, argument: str) -> None:
         if argument == walk.STDIN:
@@ -157,8 +157,8 @@ class _Reader:
                 self.file(file)
 
     def _files(self, folder: str) -> Iterator[str]:
-        for found in walk.find(walk.Wanted([folder], recursive=True, exclude=self.asked.exclude)):
-            if isinstance(found, Lot):
+        for found in walk.find(walk.Wanted([folder], recursive=True, exclude=self.options.exclude)):
+            if isinstance(found, SearchBatch):
                 yield from (prefix + name for prefix, names in found.batch for name in names)
             elif isinstance(found, FileResult):
                 for why in (found.error, *(each.reason for each in found.skipped)):
@@ -236,7 +236,7 @@ class _Reader:
         if shutil.which("helm") is None:
             self._not_read(chart.folder, "it is a chart, and helm is not installed to render it")
             return
-        minor = self.asked.minor
+        minor = self.options.minor
         printed: dict[tuple[str, ...], str] = {}
         failed: dict[tuple[str, ...], str] = {}
         for values in charts.given(chart):
@@ -258,7 +258,7 @@ class _Reader:
             if len(values) < _PAIR and not any({*each} > {*values} for each in printed):
                 self._not_read("".join(values) or chart.folder, why)
         if printed:
-            for file in charts.hidden(chart, printed.values(), self.asked.settings, render):
+            for file in charts.hidden(chart, printed.values(), self.options.settings, render):
                 self._not_read(file, _HIDDEN, Path(file).read_bytes())
 
     def kustomization(self, folder: str) -> None:
@@ -291,10 +291,10 @@ class _Reader:
         self.side.unread.append(unread)
 
     def _below(self, path: str) -> str:
-        return "" if path == self.asked.base else os.path.relpath(path, self.asked.base)
+        return "" if path == self.options.base else os.path.relpath(path, self.options.base)
 
     def _shown(self, path: str) -> str:
-        label = self.asked.label
+        label = self.options.label
         return f"{label}:{self._below(path)}" if label else path
 
 

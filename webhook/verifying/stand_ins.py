@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from webhook.templates import outputs
 from webhook.templates.actions import Action, Kind
-from webhook.templates.open_places import said_indent
+from webhook.templates.open_places import named_indent
 from webhook.yamlpatch import style
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Place:
         action = Action(start, start + len(raw), Kind.WRITES)
         before = shown[style.line_start(text, start) : start]
         behind = shown[action.end : style.line_end(text, action.end)]
-        indent = said_indent(text, action)
+        indent = named_indent(text, action)
         column = style.column(text, action.start) if indent is None else indent
         on_new_line = "\n" if _ON_NEW_LINE.search(raw) else ""
         return cls(

@@ -31,7 +31,7 @@ from webhook.templates import actions
 from webhook.templates.filling import Form
 from webhook.templates.regions import parts
 from webhook.verifying import unread_places
-from webhook.verifying.admitted import through
+from webhook.verifying.admitted import admitted
 from webhook.verifying.normal_form import normal_form
 from webhook.verifying.similar_texts import Reader
 from webhook.verifying.stand_ins import Place
@@ -315,7 +315,7 @@ def _through(obj: dict[str, Any], plan: Plan) -> _Made | None:
     if plan.unsafe or not is_built_in(obj):
         obj = copied(obj)
         evaluations(obj, plan)
-    meant = through(obj, plan)
+    meant = admitted(obj, plan)
     if meant.why_not and is_built_in(obj):
         return None
     made = normal_form(meant.object, plan.settings)

@@ -27,15 +27,15 @@ _SPACES = re.compile(r" *\Z")
 _COMPACT = re.compile(r" *(?:-[ \t]+)+\Z")
 
 
-def removed(document: Document, node: Collection, gone: list[int]) -> Iterator[Replacement]:
+def removed(document: Document, node: Collection, positions: list[int]) -> Iterator[Replacement]:
     """The lines of the entries at these positions; at least one stays."""
     every = entries(node)
-    first_stays = next((n for n, position in enumerate(gone) if n != position), len(gone))
+    first_stays = next((n for n, position in enumerate(positions) if n != position), len(positions))
     start = 0
     if first_stays and _before(document.text, every[0].start).strip():
         yield from _pulled_up(document, every[: first_stays + 1])
         start = first_stays
-    for position in gone[start:]:
+    for position in positions[start:]:
         yield from _own_lines(document, every[position])
 
 
@@ -122,14 +122,16 @@ def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> l
     return [Replacement(at, at, "".join(f"{line}{ends}" for line in block))]
 
 
-def parted(document: Document, gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
+def parted(
+    document: Document, removals: list[Replacement], kept: Container[int]
+) -> list[Replacement]:
     """The removals, joined, with the characters whose meaning would change with them.
 
     That is: the blank lines below, where the text above keeps those that follow it, and the line
     end above, where the file ended without one. Neither goes where something is put in (`kept`).
     """
     before: list[Replacement] = []
-    after = joined(gone, kept)
+    after = joined(removals, kept)
     while after != before:
         before = after
         after = joined([_parted(document, each, kept) for each in before], kept)
@@ -188,10 +190,10 @@ def _behind_text(text: str, scalar: Scalar, at: int) -> int:
     return end if keeps else at
 
 
-def joined(gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
+def joined(removals: list[Replacement], kept: Container[int]) -> list[Replacement]:
     """Removals that overlap, or touch where nothing is inserted, as one."""
     found: list[Replacement] = []
-    for each in sorted(gone, key=lambda one: (one.start, one.end)):
+    for each in sorted(removals, key=lambda one: (one.start, one.end)):
         last = found[-1].end if found else -1
         if each.start < last or (each.start == last and last not in kept):
             found[-1] = Replacement(found[-1].start, max(each.end, last), "")

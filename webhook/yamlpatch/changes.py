@@ -89,7 +89,7 @@ class NodeChanges:
     document: Document
     places: Places
     names: dict[int, NodeChange] = field(default_factory=dict)  # of the member's value node
-    gone: dict[int, NodeChange] = field(default_factory=dict)  # of the entry's value node
+    removed: dict[int, NodeChange] = field(default_factory=dict)  # of the entry's value node
     values: dict[int, NodeChange] = field(default_factory=dict)  # of the value node
     added: dict[int, dict[Hashable, NodeChange]] = field(default_factory=dict)  # of the map or list
     _removed: dict[int, list[int]] = field(default_factory=dict)  # positions, by id(holder)
@@ -98,7 +98,7 @@ class NodeChanges:
         """The maps and lists in which entries are removed or added."""
         found: dict[int, Node] = {}
         positions = self.document.once(_positions)
-        for value, change in self.gone.items():
+        for value, change in self.removed.items():
             if (holder := change.node.parent) is not None:
                 found[id(holder)] = holder
                 self._removed.setdefault(id(holder), []).append(positions[value])
@@ -128,7 +128,7 @@ def changes_of(document: Document, edits: Iterable[Edit]) -> NodeChanges:
                 _note(changes.names, id(entry.value), _of_slot(changes, entry, edit.name), edit.at)
             case Remove():
                 entry = _entry(document, edit.at)
-                _note(changes.gone, id(entry.value), _of_slot(changes, entry, None), edit.at)
+                _note(changes.removed, id(entry.value), _of_slot(changes, entry, None), edit.at)
             case Append():
                 holder = _there(document, edit.to)
                 position = counts[edit.to] = counts.get(edit.to, 0) + 1
@@ -240,9 +240,9 @@ def _settle(changes: NodeChanges) -> None:
         if not _is_wanted_by_all(change, ()) and not isinstance(change.node, Alias):
             _replace_aliases(changes, change)
     replaced = [change for change in changes.values.values() if isinstance(change.node, Alias)]
-    leaving = {path for change in (*changes.gone.values(), *replaced) for path in change.paths}
+    leaving = {path for change in (*changes.removed.values(), *replaced) for path in change.paths}
     added = [change for among in changes.added.values() for change in among.values()]
-    values = [*changes.names.values(), *changes.gone.values(), *changes.values.values()]
+    values = [*changes.names.values(), *changes.removed.values(), *changes.values.values()]
     for change in (*values, *added):
         if not _is_wanted_by_all(change, leaving):
             raise RefusedError(_why_not(change), change.node)

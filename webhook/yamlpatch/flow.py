@@ -22,11 +22,11 @@ _DEFAULT_UNIT = "  "
 _BLANKS = re.compile(r"[ \t]*")
 
 
-def removed(document: Document, node: Collection, gone: list[int]) -> Iterator[Replacement]:
+def removed(document: Document, node: Collection, positions: list[int]) -> Iterator[Replacement]:
     """The entries at these positions, each with one comma; at least one stays."""
     every = entries(node)
     text = document.text
-    for position, end in _runs(gone):
+    for position, end in _runs(positions):
         last = every[end - 1]
         if position == 0:
             start, stop = every[0].start, every[end].start

@@ -47,7 +47,7 @@ def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
     The edits are at places of the original object (Draft.changes).
     """
     changes = changes_of(document, edits)
-    names = [w for key, w in changes.names.items() if key not in changes.gone]
+    names = [w for key, w in changes.names.items() if key not in changes.removed]
     removals: list[Replacement] = []
     made: list[tuple[int, Replacement]] = []  # with the begin of the changed node
     made += [(change.node.start, _renamed(document, change.node, change.what)) for change in names]
