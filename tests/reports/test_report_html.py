@@ -13,10 +13,10 @@ from hypothesis import given
 from tests.reports import report_samples
 from tests.reports.report_strategies import FEW
 from tests.reports.report_strategies import REPORTS as DRAWN
-from webhook.files.results import FileResult, Report
+from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.escaping import sentence, visible
 from webhook.reports.html import html
-from webhook.yamlpatch.places import Replacement
+from webhook.yamlpatch.places import Place, Replacement
 
 VOID = {"meta", "link", "input", "col"}
 
@@ -98,6 +98,19 @@ def test_each_finding_is_there_by_folder_and_by_rule() -> None:
     assert len(re.findall(r'<li class="\w+" data-finding="f\d+"', text)) == 80
     anchors = re.findall(r' id="(f\d+)"', text)
     assert sorted(anchors) == sorted(re.findall(r'href="#(f\d+)"', text))
+
+
+def test_a_change_that_fixes_several_findings_is_shown_once_and_linked() -> None:
+    def found(line: int, *fix: Replacement) -> Located:
+        return Located("GPU109", "it goes", Status.FIXABLE, Place(line, 1, line, 2), fix=fix)
+
+    both, other = Replacement(2, 6, ""), Replacement(8, 9, "E")
+    located = (found(2, both), found(3, both), found(5, other), found(5, other), found(1))
+    page = html(Report((FileResult("a.yaml", text="a\nb\nc\nd\ne\n", located=located),)))
+    findings = page.split('<details class="finding ')[1:]
+    assert [each.count('<tr class="removed">') for each in findings] == [2, 0, 1, 0, 0]
+    links = [re.findall(r'the fix, <a href="#(f\d+)">shown at line (\d+)</a>', e) for e in findings]
+    assert links == [[], [("f1", "2")], [], [("f3", "5")], []]
 
 
 def test_one_long_line_makes_no_large_page() -> None:

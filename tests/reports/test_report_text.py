@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from hypothesis import given
@@ -148,13 +149,14 @@ def test_a_change_that_fixes_several_findings_is_shown_once() -> None:
     both, other = Replacement(2, 6, ""), Replacement(8, 9, "E")
     located = (found(2, both), found(3, both), found(5, other), found(5, other))
     result = FileResult("a.yaml", text="a\nb\nc\nd\ne\n", located=located)
-    notes = [line for line in text(Report((result,))).splitlines() if "=" in line or "- b" in line]
+    notes = [line for line in text(Report((result,))).splitlines() if re.search("=|- b|[+]", line)]
     assert notes == [
         "  = can be fixed:",
         "2 - b",
         "  = can be fixed by the change shown at line 2",
         "  = can be fixed:",
-        "  = can be fixed:",
+        "5 + E",
+        "  = can be fixed by the change shown above",
     ]
 
 

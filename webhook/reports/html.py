@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.files.diff import Line
+    from webhook.yamlpatch.places import Replacement
 
 _FEW = 25  # files whose changes are unfolded at first
 _CONTEXT = 2
@@ -99,6 +100,7 @@ class _Folders:
 
     def _file(self, result: FileResult) -> str:
         lines = Lines(result.text)
+        shown_at: dict[tuple[Replacement, ...], str] = {}  # each change, with a link to it
         name = result.path.rpartition("/")[2]
         return (
             f'<details class="file" data-path="{_text(result.path)}" open>'
@@ -106,15 +108,26 @@ class _Folders:
             f'<span class="kind">{_text(result.kind)}</span>'
             f'<span class="count">{result.remarks:,}</span></summary>'
             f"{_unread(result)}"
-            f"{''.join(self._finding(result, each, lines) for each in result.located)}"
+            f"{''.join(self._finding(result, each, lines, shown_at) for each in result.located)}"
             f"{''.join(_skipped(each, lines) for each in result.skipped)}"
             f"{_command(result) if self._are_files else ''}{self._changes(result)}</details>"
         )
 
-    def _finding(self, result: FileResult, located: Located, lines: Lines) -> str:
+    def _finding(
+        self,
+        result: FileResult,
+        located: Located,
+        lines: Lines,
+        shown_at: dict[tuple[Replacement, ...], str],
+    ) -> str:
         anchor = f"f{next(self._numbers)}"
         self.anchors.append((anchor, result, located))
         at = located.place
+        fix = _fix(lines.replaced(located.fix))
+        if located.fix in shown_at:
+            fix = _fix_row(f"the fix, {shown_at[located.fix]}")
+        elif fix:
+            shown_at[located.fix] = f'<a href="#{anchor}">shown at line {at.line}</a>'
         facts = "".join(
             f"<dt>{name}</dt><dd>{_text(value)}</dd>"
             for name, value in (("object", located.object), ("path", located.path))
@@ -127,7 +140,7 @@ class _Folders:
             f'<span class="code">{_text(located.code)}</span> '
             f'<span class="at">{at.line}:{at.column}</span> '
             f'<span class="message">{_text(sentence(located.message))}</span></summary>'
-            f"{_excerpt(lines.around(at, _CONTEXT), at.line, lines.replaced(located.fix))}"
+            f"{_excerpt(lines.around(at, _CONTEXT), at.line, fix)}"
             f"{f'<dl>{facts}</dl>' if facts else ''}</details>"
         )
 
@@ -186,23 +199,29 @@ def _remark(badge: str, where: str, message: str, source: str) -> str:
     )
 
 
-def _excerpt(excerpts: Iterator[Excerpt], line: int, replaced: Iterable[ChangedLines] = ()) -> str:
-    """The lines around the finding, then the lines after the fix."""
+def _excerpt(excerpts: Iterator[Excerpt], line: int, fix: str = "") -> str:
+    """The lines around the finding, then the rows of the fix."""
     rows = [
         f'<tr{" class=here" if each.number == line else ""}><th scope="row">{each.number}</th><td>'
         f"{_source(each.before)}{_marked(each.marked)}{_source(each.after)}</td></tr>"
         for each in excerpts
     ]
-    changed = [fix for fix in replaced if fix.removed or fix.added]
-    if changed:
-        rows.append('<tr class="hunk"><td colspan="2">the fix</td></tr>')
-    for fix in changed:
-        for kind, lines in (("removed", fix.removed), ("added", fix.added)):
-            rows += [
-                f'<tr class="{kind}"><th scope="row">{number}</th><td>{_source(text)}</td></tr>'
-                for number, text in enumerate(lines, fix.number)
-            ]
-    return f'<table class="excerpt"><tbody>{"".join(rows)}</tbody></table>'
+    return f'<table class="excerpt"><tbody>{"".join(rows)}{fix}</tbody></table>'
+
+
+def _fix(replaced: Iterable[ChangedLines]) -> str:
+    """The lines that a fix changes, before and after it."""
+    rows = [
+        f'<tr class="{kind}"><th scope="row">{number}</th><td>{_source(text)}</td></tr>'
+        for fix in replaced
+        for kind, lines in (("removed", fix.removed), ("added", fix.added))
+        for number, text in enumerate(lines, fix.number)
+    ]
+    return f"{_fix_row('the fix')}{''.join(rows)}" if rows else ""
+
+
+def _fix_row(words: str) -> str:
+    return f'<tr class="hunk"><td colspan="2">{words}</td></tr>'
 
 
 def _marked(text: str) -> str:

@@ -103,14 +103,14 @@ def findings(
     for result in results:
         lines = Lines(result.text)
         path = visible(result.path)
-        changes: dict[tuple[Replacement, ...], int] = {}
+        changes: dict[tuple[Replacement, ...], Located] = {}
         if result.error:
             yield from (Segment(f"{path}:", Style.PLACE), Segment(" "))
             yield from (Segment(f"error: {sentence(result.error)}", Style.ERROR), _END)
             yield from () if brief else (_END,)
         for located in (each for each in result.located if each.status not in without):
             yield from _head(path, located)
-            first = changes.setdefault(located.fix, located.place.line) if located.fix else 0
+            first = changes.setdefault(located.fix, located) if located.fix else located
             yield from () if brief else _body(located, lines, first, wide=wide)
         for skipped in result.skipped:
             yield from _skipped(path, skipped, lines, brief=brief)
@@ -172,16 +172,18 @@ def _head(path: str, located: Located) -> Iterator[Segment]:
     yield from (Segment(f" {sentence(located.message)}"), _END)
 
 
-def _body(located: Located, lines: Lines, first: int, *, wide: bool) -> Iterator[Segment]:
+def _body(located: Located, lines: Lines, first: Located, *, wide: bool) -> Iterator[Segment]:
     """The lines of a finding, and its change where it is the `first` one that needs this change."""
     style = STYLES[located.status]
     at = located.place
-    is_known = first not in {0, at.line}
-    replaced = [] if is_known else list(lines.replaced(located.fix))
+    replaced = list(lines.replaced(located.fix)) if first is located else []
     width = len(str(max([at.line, *(fix.number + len(fix.added) for fix in replaced)])))
     for excerpt in lines.around(at):
         yield from marked(excerpt, width, style)
-    change = f" by the change shown at line {first}" if is_known else ":" if replaced else ""
+    change = ":" if replaced else ""
+    if first is not located:
+        line = first.place.line
+        change = f" by the change shown {'above' if line == at.line else f'at line {line}'}"
     yield from _note(WORDS[located.status] + change, width)
     for fix in replaced:
         yield from _fix(fix, width)
