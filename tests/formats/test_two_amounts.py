@@ -157,6 +157,47 @@ def test_the_larger_amount_is_known(way: Written, before: Resources, after: Reso
     assert manual(result) == []
 
 
+HELM, JINJA = "c/templates/x.yaml", "x.yaml.j2"
+FORMS = {
+    "piped, and with the value as an argument": (
+        HELM,
+        "{{ .x | default 1 }}",
+        "{{ default 1 .x }}",
+    ),
+    "with blanks, and in quotes": (HELM, "{{.x|default 1}}", '"{{- .x | default 1 | quote -}}"'),
+    "in parentheses": (HELM, "{{ (default 1 .x) | int }}", "{{ default 1 (.x) | int64 }}"),
+    "quotes in front": (HELM, "{{ quote .x }}", "{{ .x }}"),
+    "in Jinja": (JINJA, "{{ x | default(1) | int }}", "{{ x|default(1) }}"),
+    "in Jinja as an argument": (JINJA, "{{ int(x) }}", "{{ x }}"),
+    "what is not read": (JINJA, "{{ x[0] | int }}", "{{x[0]}}"),
+}
+OTHERS = {
+    "another default": (HELM, "{{ .x | default 1 }}", "{{ default 2 .x }}"),
+    "another order": (HELM, "{{ default .y .x }}", "{{ .y | default .x }}"),
+    "a function": (HELM, "{{ .x | add 1 }}", "{{ .x | default 1 }}"),
+    "a difference": (JINJA, "{{ x-1 }}", "{{ x1 }}"),
+    "a difference with blanks": (JINJA, "{{ x - 1 }}", "{{ x1 }}"),
+    "another item": (JINJA, "{{ x[0] }}", "{{ x[1] }}"),
+}
+
+
+@pytest.mark.parametrize("way", FORMS.values(), ids=FORMS)
+def test_the_form_of_an_action_makes_no_other_amount(way: Written) -> None:
+    path, *texts = way
+    before = pod(filled({"limits": {OLD: "x"}, "requests": {OLD: "y"}}, *texts))
+    result = migrated(path, before)
+    assert result.new_text == before.replace(OLD, NEW)
+    assert manual(result) == []
+
+
+@pytest.mark.parametrize("way", OTHERS.values(), ids=OTHERS)
+def test_actions_that_look_alike_may_write_other_amounts(way: Written) -> None:
+    path, *texts = way
+    result = migrated(path, pod(filled({"limits": {OLD: "x"}, "requests": {OLD: "y"}}, *texts)))
+    assert result.new_text is None
+    assert any(OLD in each for each in manual(result))
+
+
 def test_what_it_says() -> None:
     (said,) = manual(
         migrated("c/templates/x.yaml", pod({"limits": {OLD: "{{ .Values.x }}", NEW: "1"}}))

@@ -364,6 +364,15 @@ KEPT: dict[str, Files] = {
     "a limit over one of a helper": of(
         pod(FROM_HELPER), "{}", h=helper(f"limits:\n  {OLD}: 2"), x=given(1)
     ),
+    "an amount of a helper in two forms, over equal ones": of(
+        pod(FROM_HELPER),
+        "{}",
+        h=helper(
+            f"limits:\n  {OLD}: {{{{ .Values.n | default 2 }}}}\n"
+            f"requests:\n  {OLD}: {{{{ default 2 .Values.n }}}}"
+        ),
+        x=given(4, 4),
+    ),
     "a merge of labels": of(
         pod(WHOLE).replace(
             "  name: p\n",

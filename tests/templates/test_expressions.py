@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.templates.expressions import At, Call, Expression, Text, assigned, read
+from webhook.templates.expressions import At, Call, Constant, Expression, Text, assigned, read
 
 VALUES = At("", ("Values", "a"))
 
@@ -15,7 +15,7 @@ READ: dict[str, tuple[str, Expression]] = {
     "the dot": (".", At("")),
     "a text": ('"a \\"b\\""', Text('a "b"')),
     "a raw text": ("`a\\`", Text("a\\")),
-    "a number": ("-1.5e3", At(Call(""))),
+    "a number": ("-1.5e3", Constant("-1.5e3")),
     "a function without arguments": ("dict", Call("dict")),
     "a function with arguments": ('get .Values.a "b"', Call("get", (VALUES, Text("b")))),
     "a function as an argument": (
@@ -26,7 +26,7 @@ READ: dict[str, tuple[str, Expression]] = {
         "default (dict) .Values.a", Call("default", (At(Call("dict")), VALUES)),
     ),
     "members of parentheses": (
-        "(index . 0).b", At(Call("index", (At(""), At(Call("")))), ("b",)),
+        "(index . 0).b", At(Call("index", (At(""), Constant("0"))), ("b",)),
     ),
     "a member behind a blank": (
         "merge (dict) .b", Call("merge", (At(Call("dict")), At("", ("b",)))),
@@ -34,7 +34,7 @@ READ: dict[str, tuple[str, Expression]] = {
     "a pipe": (".Values.a | toYaml", Call("toYaml", (VALUES,))),
     "pipes with arguments": (
         ".Values.a | default dict | nindent 2",
-        Call("nindent", (At(Call("")), Call("default", (Call("dict"), VALUES)))),
+        Call("nindent", (Constant("2"), Call("default", (Call("dict"), VALUES)))),
     ),
     "a method": ('.Files.Get "a"', Call("Get", (At("", ("Files", "Get")), Text("a")))),
     "lines": ("merge\n  .Values.a\n  .b", Call("merge", (VALUES, At("", ("b",))))),

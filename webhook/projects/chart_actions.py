@@ -17,7 +17,7 @@ from webhook.kube import pod
 from webhook.kube.walk import walk
 from webhook.templates import actions, expressions
 from webhook.templates.actions import Kind
-from webhook.templates.expressions import At, Call, Expression, Text
+from webhook.templates.expressions import At, Call, Constant, Expression, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -215,6 +215,8 @@ class _File:
     def _value(self, given: Expression) -> Seen:
         if isinstance(given, Text):
             return Seen(texts=frozenset({given.value}))
+        if isinstance(given, Constant):
+            return Seen()
         if isinstance(given, At):
             return self._member(given)
         if given.name in _INCLUDES:

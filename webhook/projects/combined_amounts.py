@@ -15,6 +15,7 @@ from webhook.kube import quantity
 from webhook.kube.walk import walk
 from webhook.projects import chart_actions
 from webhook.projects.chart_actions import SECTIONS
+from webhook.templates import expressions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,7 +99,7 @@ def _of_text(text: str, settings: Settings) -> Iterator[Form]:
         said = found["value"].strip("\"'") if found else ""
         if "{{" not in said and quantity.parse(said) is None:
             continue  # of a label
-        amount = (section, name, said)
+        amount = (section, name, str(expressions.meaning(said)) if "{{" in said else said)
         if waiting and waiting[0] != section and waiting[1:] == amount[1:]:
             yield frozenset({waiting, amount})
             waiting = None

@@ -15,14 +15,24 @@ _TOKEN = re.compile(
     r"|(?P<other>.)",
     re.DOTALL,
 )
+_INSIDE = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 _ASSIGNED = re.compile(r"(\$\w+)\s*(?:,\s*(\$\w+)\s*)?:?=(?!=)")
 _CONSTANTS = {"true", "false", "nil"}
 _MOST = 50  # parentheses and pipes of one expression
+_FORMS = {"int", "int64", "quote", "squote", "toString"}  # an amount in one of them stays the same
+_FORM = re.compile(rf"\|\s*(?:{'|'.join(sorted(_FORMS))})\b|\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
     """A text in quotes."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number, a character, true, false or nil, as it is written."""
 
     value: str
 
@@ -37,13 +47,13 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function with its arguments; `?` is what could not be read. A constant has no arguments."""
+    """A function with its arguments; `?` is what could not be read."""
 
     name: str
     arguments: tuple[Expression, ...] = ()
 
 
-Expression = Text | At | Call
+Expression = Text | Constant | At | Call
 
 
 @dataclass(slots=True)
@@ -74,8 +84,41 @@ def assigned(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(each for each in found.groups() if each), text[found.end() :]
 
 
+def inside(action: str) -> str:
+    """The text of an action without its braces; empty if it is none that writes something."""
+    found = _INSIDE.fullmatch(action)
+    return found[1].strip() if found else ""
+
+
+def meaning(action: str) -> Expression | str:
+    """What an action writes as an amount: equal ones write the same where the values are the same.
+
+    `default 1 .x` and `.x | default 1` are equal; quotes and types are left out. Text that is no
+    action, such as `$X` in a script, is what it is.
+    """
+    text = inside(action) or action
+    made = None if text is action else _read(text)
+    if made is None:
+        return _FORM.sub("", text)
+    while True:
+        if isinstance(made, Call) and made.name in _FORMS and len(made.arguments) == 1:
+            (made,) = made.arguments
+        elif isinstance(made, At) and not made.members and not isinstance(made.root, str):
+            made = made.root
+        else:
+            return made
+
+
 def read(text: str) -> Expression:
     """The expression; what is not one of Go's is a call of `?` with all its texts."""
+    made = _read(text)
+    if made is not None:
+        return made
+    texts = (each.group()[1:-1] for each in _TOKEN.finditer(text) if each.lastgroup == "text")
+    return Call("?", (At(""), *map(Text, texts)))
+
+
+def _read(text: str) -> Expression | None:
     open_ = [_Open()]
     before, pipes = "", 0  # the token directly before, for members of what is in parentheses
     for token in _TOKEN.finditer(text):
@@ -93,11 +136,11 @@ def read(text: str) -> Expression:
         elif kind not in {"blank", "other", "sign"}:
             last.operands.append(_operand(kind, said))
         elif kind != "blank":
-            return _unread(text)
+            return None
         if len(open_) + pipes > _MOST:
-            return _unread(text)
+            return None
         before = said
-    return open_[0].ended() if len(open_) == 1 else _unread(text)
+    return open_[0].ended() if len(open_) == 1 else None
 
 
 def _closed(inner: Expression) -> Expression:
@@ -112,9 +155,4 @@ def _operand(kind: str | None, said: str) -> Expression:
     if kind == "path":
         root, *members = said.split(".")
         return At(root, tuple(each for each in members if each))
-    return At(Call("")) if kind == "number" or said in _CONSTANTS else Call(said)
-
-
-def _unread(text: str) -> Call:
-    texts = (each.group()[1:-1] for each in _TOKEN.finditer(text) if each.lastgroup == "text")
-    return Call("?", (At(""), *map(Text, texts)))
+    return Constant(said) if kind == "number" or said in _CONSTANTS else Call(said)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from webhook.templates.expressions import At, Call, Expression, Text, read
+from webhook.templates.expressions import At, Call, Constant, Expression, Text, inside, read
 
-_INSIDE = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 _QUOTES, _JSON = {"quote", "squote"}, {"toJson", "toRawJson", "toPrettyJson", "to_json"}
 _QUOTED = re.compile(r"\|\s*(?:quote|squote)\s*$|^\s*(?:quote|squote)\b(?!.*\|)", re.DOTALL)
 _AS_JSON = re.compile(rf"\|\s*(?:{'|'.join(sorted(_JSON))})\s*$|^\s*toJson\b(?!.*\|)", re.DOTALL)
@@ -42,7 +41,6 @@ _WRITING = {
 # Functions whose result is empty only if their last argument is.
 _KEEPING = {*("lower", "title", "toString", "trunc", "upper"), *_QUOTES}
 _VERB = re.compile(r"%[-+# 0-9.]*(?P<verb>[a-zA-Z%])")
-_NIL = re.compile(r"\bnil\b")
 # What Helm always sets.
 _SET = {("Release", "Name"), ("Release", "Namespace"), ("Release", "Service"), ("Chart", "Name")}
 _OF_JINJA = re.compile(r"\|\s*\w+\(")  # a template of Jinja may have no sign of it but this
@@ -56,21 +54,21 @@ _CASES_OF_JINJA = re.compile(r"\b(?:and|else|or)\b")  # filters are of the last 
 
 def is_quoted(action: str) -> bool:
     """Whether it writes its text in quotes."""
-    return _QUOTED.search(_inside(action)) is not None
+    return _QUOTED.search(inside(action)) is not None
 
 
 def is_json(action: str) -> bool:
     """Whether it writes JSON: of nothing `null`."""
-    return _AS_JSON.search(_inside(action)) is not None
+    return _AS_JSON.search(inside(action)) is not None
 
 
 def is_never_empty(action: str, *, in_jinja: bool) -> bool:
     """Whether it writes more than an empty text, quotes apart, whatever the values are."""
-    inside = _inside(action)
-    if in_jinja or _OF_JINJA.search(inside):
-        found = _DEFAULT_OF_JINJA.search(inside) or _NUMBER_OF_JINJA.search(inside)
-        return found is not None and not _CASES_OF_JINJA.search(inside)
-    return _is_never_empty(_read(inside))
+    said = inside(action)
+    if in_jinja or _OF_JINJA.search(said):
+        found = _DEFAULT_OF_JINJA.search(said) or _NUMBER_OF_JINJA.search(said)
+        return found is not None and not _CASES_OF_JINJA.search(said)
+    return _is_never_empty(read(said))
 
 
 def is_never_nothing(action: str, *, in_jinja: bool) -> bool:
@@ -79,23 +77,15 @@ def is_never_nothing(action: str, *, in_jinja: bool) -> bool:
         return True
     if in_jinja or not is_quoted(action):
         return False
-    made = _read(_inside(action))
+    made = read(inside(action))
     return isinstance(made, Call) and any(map(_is_never_nil, made.arguments))
-
-
-def _read(inside: str) -> Expression:
-    """The expression; one with nil is not known, since `read` takes all constants for one."""
-    return Call("?") if _NIL.search(inside) else read(inside.strip())
-
-
-def _inside(action: str) -> str:
-    found = _INSIDE.fullmatch(action)
-    return found[1] if found else ""
 
 
 def _is_never_empty(made: Expression) -> bool:
     if isinstance(made, Text):
         return bool(made.value.strip())
+    if isinstance(made, Constant):
+        return made.value != "nil"
     if isinstance(made, At):
         if isinstance(made.root, str):
             return made.root in {"", "$"} and made.members in _SET
@@ -115,14 +105,15 @@ def _is_call_never_empty(name: str, given: tuple[Expression, ...]) -> bool:
         return len(given) > 1 and all(map(_is_never_empty, given[:2]))
     if name in _KEEPING:
         return bool(given) and _is_never_empty(given[-1])
-    # A constant that is no text is a call without a name.
-    return name in {"", "required"} or name in _COUNTING
+    return name == "required" or name in _COUNTING
 
 
 def _is_never_false(made: Expression) -> bool:
     """Whether `default` keeps it, whatever the values are: a number may be 0."""
     if isinstance(made, At) and isinstance(made.root, Call):
         return made.members == () and _is_never_false(made.root)
+    if isinstance(made, Constant):
+        return False
     of_text = not isinstance(made, Call) or made.name in {"print", "printf", "cat", *_KEEPING}
     return of_text and _is_never_empty(made)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from webhook.kube.pod import as_map
 from webhook.templates.actions import LOOPS, Action, Kind, Template, blank, covered
+from webhook.templates.expressions import meaning
 from webhook.yamlpatch import style
 from webhook.yamlpatch.style import FIRST_SIGN, LAST_SIGN
 
@@ -29,8 +30,6 @@ _DIGITS = 17  # octal ones, of a number that fits into 64 bits
 _KEY = re.compile(r"[\"']?(?<![\w./-])(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
 _BLANK = re.compile(r"\s*")
 _NEW_LINES = re.compile(r"\|\s*nindent\b")
-# Parts without a meaning: `{{- $n | quote }}` equals `{{ $n }}`.
-_FORM = re.compile(r"\|\s*(?:quote|squote|int|int64|toString)\b|[-\s]")
 _AFTER = re.compile(r"[ \t]*(?:#|,|\}|\r?$)", re.MULTILINE)
 
 
@@ -127,8 +126,7 @@ class Masks:
         for action in amounts:
             arms = self._template.arms_around(action.start, action.end)
             subject = [arm.start for arm in arms if arm.start in loops]
-            said = _FORM.sub("", self._raw(action))
-            key = (said, bisect_right(sets, action.start), *subject)
+            key = (meaning(self._raw(action)), bisect_right(sets, action.start), *subject)
             by_text.setdefault(key, []).append(action)
         taken = {each.lstrip("0") for each in _DIGIT.findall(text, region.start, region.end)}
         free: dict[int, Iterator[int]] = {}  # by the length of the shortest action of a text

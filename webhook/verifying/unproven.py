@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from webhook.files.results import FileResult, Plan
     from webhook.files.source import Source
 
-    Changed = Mapping[str, tuple[FileResult, Source]]
 
-
-def reasons(changed: Changed, plan: Plan) -> dict[str, str]:
+def reasons(changed: Mapping[str, tuple[FileResult, Source]], plan: Plan) -> dict[str, str]:
     """Why the texts of some files are not proven, by the names of the files."""
     found = {path: _why_not(*each, plan) for path, each in changed.items()}
     return {path: why for path, why in found.items() if why}
