@@ -359,13 +359,13 @@ INTERRUPTED = """
 import os, signal, sys
 from itertools import count
 from webhook.cli.main import main
-from webhook.files import replacing
-is_same, files = replacing._is_same, count(1)
+from webhook.files import atomic_write
+is_same, files = atomic_write._is_same, count(1)
 def interrupt(target, was):
     if next(files) == 20:
         os.kill(os.getpid(), signal.SIGINT)
     return is_same(target, was)
-replacing._is_same = interrupt
+atomic_write._is_same = interrupt
 sys.exit(main())
 """
 
