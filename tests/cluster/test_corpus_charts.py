@@ -44,7 +44,7 @@ def test_no_template_is_broken(
         counts["templates"] += 1
         if result.new_text is None:
             continue
-        result = trial.tried(result, Plan(), partial(migrate_text, source)).result
+        result = trial.tried(result, Plan(), partial(migrate_text, source))
         assert result.new_text is not None, file.name
         is_done = all(each.status is not Status.MANUAL for each in result.located)
         counts["edited"] += 1

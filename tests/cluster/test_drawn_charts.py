@@ -45,7 +45,7 @@ class Charts:
         for name, text in self.old.items():
             source = Source.of_text(f"templates/{name}.yaml", text)
             result = migrate_text(source, Plan())
-            tried = trial.tried(result, Plan(), partial(migrate_text, source)).result
+            tried = trial.tried(result, Plan(), partial(migrate_text, source))
             self.less |= {name} if tried is not result else set()
             result = tried
             self.new[name] = result.new_text or text

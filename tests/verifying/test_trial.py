@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,9 +14,10 @@ from tests.templates.drawn_charts import drawn
 from tests.templates.made_annotations import AFFINITY, HELM, NEW, OLD, TOLERATIONS, chart
 from webhook.cli import file_command
 from webhook.cli.main import main
-from webhook.cli.workers import Judged
+from webhook.cli.workers import Judged, judge
 from webhook.files.results import FileResult, Plan
 from webhook.files.source import Source
+from webhook.formats import legacy_pods
 from webhook.formats.migrate import migrate_text
 from webhook.kube.pod import as_map
 from webhook.templates import actions
@@ -382,19 +384,22 @@ def as_before(made: FileResult, _plan: Plan) -> FileResult:
 def test_amounts_of_a_chart_are_held_together(tmp_path: Path) -> None:
     """Amounts of one file that are wrong with a stand-in hold those of all files of the chart."""
     (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: x\nversion: 1.0.0\n")
-    found = []
-    for name, new in (("a", CURRENT.replace("{{ .Values.gpus }}", "1")), ("b", CURRENT)):
-        source = Source.of_text(
-            str(tmp_path / "templates" / f"{name}.yaml"), deployment(resources=GPUS)
-        )
-        made = replace(
-            migrate_text(source, Plan()), new_text=deployment(resources=new, pod=TOLERATION)
-        )
-        tried = trial.tried(made, Plan(), partial(as_before, made))
-        found.append(Judged(tried.result, source, tried.of_chart))
+    files = {name: tmp_path / "templates" / f"{name}.yaml" for name in ("a", "b")}
+    files["a"].parent.mkdir()
+    files["a"].write_text(deployment(resources=GPUS))
+    label = f"      nodeSelector:\n        {OLD}-name: Tesla-K80\n"
+    files["b"].write_text(deployment(resources=GPUS, pod=label))
+    good, other = (judge(str(each), Plan()) for each in files.values())
+    made = replace(good.result, new_text=deployment(resources=GPUS.replace(OLD, "example.com/gpu")))
+    tried = trial.tried(made, Plan(), partial(as_before, made))
+    reason = legacy_pods.left_of(made, tried)
+    assert reason.startswith(f"GPU101 needs manual work in {files['a']} (line 18) and may be")
 
-    held = file_command.together(found, Plan())
+    asked: Any = SimpleNamespace(
+        paths=[str(tmp_path)], filename=[], kustomize=[], exclude=[], output_file=[], no_recursive=0
+    )
+    found = [Judged(tried, good.source, reason), other]
+    held = [each.result.new_text for each in file_command.together(asked, found, Plan())]
 
-    assert [each.result.new_text for each in held] == [None, None]
-    said = [located.message for each in held for located in each.result.located]
-    assert sum("it is wrong" in each for each in said) >= 2
+    assert NEW in str(other.result.new_text)
+    assert held == [None, files["b"].read_text().replace(f"{OLD}-name", "nvidia.com/gpu.product")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from webhook.cli import inputs
 from webhook.cli.progress import LONG
-from webhook.cli.workers import Judged, judge_all
+from webhook.cli.workers import Judged, judge, judge_all
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, OptedOut, Plan, Report, Skipped, Status
 from webhook.files.walk import STDIN
@@ -98,9 +98,8 @@ def judged(args: SimpleNamespace, plan: Plan, progress: Progress, seen: Seen) ->
     from webhook.files.source import is_read
 
     named, vain = arguments(args)
-    excluded = (*args.exclude, *_own_reports(args))
-    plan = replace(plan, named=tuple(named), below=not args.no_recursive, excluded=excluded)
-    wanted = candidates.Wanted(named, not args.no_recursive, excluded)
+    plan = _of_files(args, plan, named)
+    wanted = candidates.Wanted(named, plan.below, plan.excluded)
 
     def show_progress(number: int, _: int) -> None:
         seen.files = number
@@ -130,17 +129,35 @@ def judged(args: SimpleNamespace, plan: Plan, progress: Progress, seen: Seen) ->
     yield from map(Judged, vain)
 
 
-def together(found: list[Judged], plan: Plan) -> list[Judged]:
-    """The results, without edits that the trial of another template of the chart forbids."""
+def _of_files(args: SimpleNamespace, plan: Plan, named: list[str]) -> Plan:
+    """The plan for these files and folders."""
+    excluded = (*args.exclude, *_own_reports(args))
+    return replace(plan, named=tuple(named), below=not args.no_recursive, excluded=excluded)
+
+
+def together(args: SimpleNamespace, found: list[Judged], plan: Plan) -> list[Judged]:
+    """The results; amounts wait where edits of another file of their chart are not made."""
     reasons = {each.result.path: each.of_chart for each in found if each.of_chart}
     if not reasons:
         return found
-    from webhook.projects.held_together import held
+    from webhook.files.source import STREAM
+    from webhook.formats.legacy_pods import does_amounts, with_amounts_held
+    from webhook.projects.held_together import groups
 
-    changed = (each for each in found if each.of_chart or each.result.new_text is not None)
-    results = {each.result.path: each.result for each in changed}
-    kept = held(results, reasons, plan)
-    return [each._replace(result=kept.get(each.result.path, each.result)) for each in found]
+    plan = _of_files(args, plan, arguments(args)[0])
+    results = [each.result for each in found if each.of_chart or does_amounts(each.result)]
+    planned = [each.path for each in results if each.path != STREAM]
+    waits: dict[str, str] = {}
+    for group in groups(planned, plan):
+        for path in group:
+            others = (reasons[each] for each in group if each in reasons and each != path)
+            waits[path] = next(others, "")
+    return [
+        judge(path, with_amounts_held(plan, why))
+        if (why := waits.get(path := each.result.path, ""))
+        else each
+        for each in found
+    ]
 
 
 def new_bytes(result: FileResult, source: Source) -> bytes:

@@ -61,7 +61,7 @@ def _migrated(
     No file is written before all are read: those of a chart or a kustomization decide together.
     """
     found = [*file_command.judged(args, plan, show_progress, seen)]
-    found = file_command.together(found, plan)
+    found = file_command.together(args, found, plan)
     if args.write or args.verify:
         found = _allowed(found, args, plan)
     for result, source, _ in found:
@@ -159,7 +159,7 @@ def _filter(args: SimpleNamespace, plan: Plan) -> int:
         raise InputError("- must be the only file: its new text goes to stdout")
     if args.write:
         raise InputError("- cannot be written: leave out --write; the new text goes to stdout")
-    judged = file_command.together([judge(STDIN, plan)], plan)
+    judged = [judge(STDIN, plan)]
     result, source, _ = (_allowed(judged, args, plan) if args.verify else judged)[0]
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((file_command.done(result) if as_text else result,), files=1)

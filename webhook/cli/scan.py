@@ -29,7 +29,7 @@ def run(args: SimpleNamespace) -> int:
     with progress() as show_progress:
         judged = file_command.judged(args, plan, show_progress, seen)
         alone = [each._replace(source=None) for each in judged]
-        results = (each.result for each in file_command.together(alone, plan))
+        results = (each.result for each in file_command.together(args, alone, plan))
         found = file_command.report(results, seen)
     file_command.write_outputs(args, found)
     diffs_of = seen if args.diff else None

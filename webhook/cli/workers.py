@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, Plan, Status
 from webhook.files.search import cores
+from webhook.files.source import TEMPLATES
 from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 class Judged(NamedTuple):
     """The result for a file, and the content of the file, if it was read.
 
-    With a reason, no file of its chart may rename amounts.
+    With a reason, no other file of its chart may rename amounts.
     """
 
     result: FileResult
@@ -65,23 +66,29 @@ def judge(path: str, plan: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        result, of_chart = _tried(source, plan, stdin=stdin)
+        result, of_chart = _kept(source, plan, stdin=stdin)
         return Judged(_whole(result, source), source, of_chart)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
 
 
-def _tried(source: Source, plan: Plan, *, stdin: bool) -> tuple[FileResult, str]:
-    """The result without edits of a template that are wrong with some stand-ins."""
-    from webhook.files.source import TEMPLATES
+def _kept(source: Source, plan: Plan, *, stdin: bool) -> tuple[FileResult, str]:
+    """The result without edits that must not be made; why amounts of its chart must wait then."""
+    planned = result = _migrated(source, plan, stdin=stdin)
+    if source.is_lossy:
+        result = planned.undone("the file is not UTF-8")
+    elif planned.new_text is not None and planned.kind in TEMPLATES:
+        from webhook.verifying import trial
 
-    result = _migrated(source, plan, stdin=stdin)
-    if result.new_text is None or result.kind not in TEMPLATES:
+        result = trial.tried(planned, plan, partial(_migrated, source, stdin=stdin))
+    if not stdin and _falls_silent(result, plan):
+        result = result.undone(_SILENT)
+    if result is planned:
         return result, ""
-    from webhook.verifying import trial
+    from webhook.formats.legacy_pods import left_of
 
-    return trial.tried(result, plan, partial(_migrated, source, stdin=stdin))
+    return result, left_of(planned, result)
 
 
 def _migrated(source: Source, plan: Plan, *, stdin: bool) -> FileResult:
@@ -91,10 +98,7 @@ def _migrated(source: Source, plan: Plan, *, stdin: bool) -> FileResult:
 
     if stdin:
         return migrate_text(source, plan)
-    result = kustomizations.migrated(source.path, source, plan)
-    if source.is_lossy:
-        return result.undone("the file is not UTF-8")
-    return result.undone(_SILENT) if _falls_silent(result, plan) else result
+    return kustomizations.migrated(source.path, source, plan)
 
 
 def _falls_silent(result: FileResult, plan: Plan) -> bool:

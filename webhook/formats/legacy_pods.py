@@ -252,6 +252,16 @@ def left(result: FileResult, plan: Plan, name: str) -> dict[str, str]:
     return found
 
 
+def left_of(planned: FileResult, made: FileResult) -> str:
+    """The reason for held amounts in other files: an edit of a pod that was planned is not made."""
+    done = {(e.code, e.place) for e in made.located if e.status is Status.FIXABLE}
+    for each in planned.located:
+        is_planned = each.code in OF_CHOICES and each.status is Status.FIXABLE
+        if is_planned and (each.code, each.place) not in done:
+            return elsewhere(each.code, f"{planned.path} (line {each.place.line})")
+    return ""
+
+
 def _lines(located: Iterable[Located]) -> set[int]:
     spans = {(each.place.line, each.place.end_line) for each in located}
     return {line for first, last in spans for line in range(first, last + 1)}

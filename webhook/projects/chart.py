@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from webhook.core.errors import InputError
+from webhook.core.modes import IGNORE
 from webhook.files.reading import UnreadableError, read_regular, stamp_of, text_of
 from webhook.files.source import CHART, Source
 from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import legacy_pods
+from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
 from webhook.projects import combined_amounts, merged_values
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.projects.merged_values import Values
 
 T = TypeVar("T")
+Release = tuple[Path, tuple[tuple[Path, str], ...]]  # a chart, and files with their charts
 
 _OWN = "values.yaml"
 _DEEPEST = 3  # charts in each other
@@ -37,6 +40,7 @@ _ALIAS = re.compile(r"\balias:[ \t]*[\"']?(?P<name>[-\w.]+)")
 _DEPENDENCIES = (CHART, "requirements.yaml")  # of Helm 3, and of Helm 2
 _BESIDE = re.compile(r"file://([^\s\"'},]+)")
 _READ = (".yaml", ".yml", ".tpl", ".json")
+_OPT_OUT = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?(?:true\b|\{{\{{)")
 _MOST = 2_000  # files of a chart that are read
 
 
@@ -58,8 +62,16 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     if not legacy_pods.does_amounts(result):
         return result
     files = _files_of_release(chart)
-    why = _why_held(Question.of((chart, files), [file for _, file in files], plan))
+    release = Question.of((chart, files), [file for _, file in files], plan)
+    why = _why_held(release) or _why_left_alone(path, source, plan, release)
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
+
+
+def connected(path: str) -> frozenset[str]:
+    """The folders of the charts that need one another, around a file; none if it is in no chart."""
+    chart = _chart_of(os.path.realpath(path))
+    charts = [] if chart is None else _closed([chart], lambda each: (*_users(each), *_used(each)))
+    return frozenset(map(str, charts))
 
 
 def _planned(name: str, text: str, plan: Plan) -> Plan:
@@ -89,13 +101,20 @@ def _files_of_release(chart: Path) -> tuple[tuple[Path, str], ...]:
     return tuple((each, file) for each in charts for file, _ in _files(each))
 
 
+def _is_in_run(plan: Plan) -> Callable[[str], bool]:
+    """A test whether a file, or what a link leads to, is among the files of the run."""
+    is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
+    return lambda file: not plan.named or is_met(os.path.realpath(file))
+
+
 @lru_cache(maxsize=64)
-def _why_held(release: Question[tuple[Path, tuple[tuple[Path, str], ...]]]) -> str:
+def _why_held(release: Question[Release]) -> str:
     """Why no amount is renamed in these charts: templates and values find them by their names."""
     values: dict[Path, dict[str, Values]] = {}
     texts: list[tuple[str, str]] = []
+    templates: list[tuple[str, str, str, Plan | None]] = []
     plan = replace(release.plan, held={}, left={})
-    is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
+    is_in_run = _is_in_run(plan)
     main, files = release.about
     for chart, file in files:
         text, name = text_of(file), os.path.relpath(file, main)
@@ -103,21 +122,56 @@ def _why_held(release: Question[tuple[Path, tuple[tuple[Path, str], ...]]]) -> s
             return legacy_pods.is_read(f"{name} (line {line})")
         texts.append((name, text))
         inside = os.path.relpath(file, chart)
-        its = _planned(inside, text, plan)
-        if its.is_values:
-            is_given = not plan.named or is_met(os.path.realpath(file))
-            seen = merged_values.look(file, name, text, its if is_given else None, plan.settings)
+        planned = _planned(inside, text, plan)
+        its = planned if is_in_run(file) else None
+        if planned.is_values:
+            seen = merged_values.look(file, name, text, its, plan.settings)
             values.setdefault(chart, {})[inside] = seen
+        else:
+            templates.append((file, name, text, its))
     every = [each for its_own in values.values() for each in its_own.values()]
     if why := next((each.stays for each in every if each.stays), ""):
         return f"the legacy name stays in {why}, and Helm merges values by their names"
-    if why := combined_amounts.why_unequal(texts, [each.before for each in every], plan.settings):
+    after = (merged_values.after(*each, plan.settings) for each in templates)
+    stays = (where for _, where in after if where)
+    before = [each.before for each in every]
+    if why := combined_amounts.why_unequal(texts, before, stays, plan.settings):
         return why
     for chart, its_own in values.items():
         others = [each for name, each in its_own.items() if name != _OWN]
         if why := merged_values.why_unequal(_base(chart, values), others, plan):
             return why
     return ""
+
+
+def _why_left_alone(path: str, source: Source, plan: Plan, release: Question[Release]) -> str:
+    """Why amounts in values, or in a named template, wait: a pod that opted out may get them.
+
+    Values say themselves to whom they belong.
+    """
+    if not plan.is_values and "define" not in source.text:
+        return ""
+    own = os.path.realpath(path)
+    for file, where in _opt_outs(release):
+        if not plan.is_values or os.path.realpath(file) != own:
+            return (
+                f"{where} leaves a pod alone, which may get these amounts, too: rename them "
+                "manually if it does not"
+            )
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _opt_outs(release: Question[Release]) -> list[tuple[str, str]]:
+    """The files with opt-out labels, and where these are."""
+    (main, files), found = release.about, []
+    for _, file in files:
+        text = text_of(file)
+        for each in _OPT_OUT.finditer(text):
+            if not Comments(text).hold(each.start()):
+                line = text.count("\n", 0, each.start()) + 1
+                found.append((file, f"{IGNORE} in {os.path.relpath(file, main)} (line {line})"))
+    return found
 
 
 def _base(chart: Path, values: dict[Path, dict[str, Values]], depth: int = 0) -> Values:
@@ -159,7 +213,7 @@ def _meeting(path: str, chart: Path) -> Iterator[str]:
                 yield file
 
 
-def _closed(charts: list[Path], step: Callable[[Path], Iterator[Path]]) -> list[Path]:
+def _closed(charts: list[Path], step: Callable[[Path], Iterable[Path]]) -> list[Path]:
     """These charts, and all that are reached by such steps."""
     found = list(charts)
     for each in found:  # the list grows
@@ -214,11 +268,17 @@ def _is_got(chart: Path, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _left(question: Question[tuple[str, str]]) -> dict[str, str]:
-    """The manual findings in one file of a chart, given by its path and its name there."""
+    """What is not done in one file of a chart, given by its path and its name there."""
     path, name = question.about
     with suppress(UnreadableError, InputError):
-        source = Source.of(path, read_regular(path)[0])
+        source = Source.of(path, read_regular(path)[0], lossy=True)
         plan = _planned(name, source.text, question.plan)
         if any(True for _ in legacy_pods.words(source.text, plan)):
-            return legacy_pods.left(migrate_text(source, plan), plan, name)
+            result, absent = migrate_text(source, plan), ""
+            if not _is_in_run(plan)(path):
+                absent = f"{merged_values.ABSENT},"
+            if absent or source.is_lossy:
+                result = result.undone("the file stays as it is")
+            left = legacy_pods.left(result, plan, name)
+            return {code: f"{where}{absent}" for code, where in left.items()}
     return {}

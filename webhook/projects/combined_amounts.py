@@ -31,8 +31,16 @@ _KEY = re.compile(r"\b(?P<section>limits|requests)[\"']?[ \t]*:|(?P<name>[\w.-]+
 _VALUE = re.compile(r"[ \t]*(?P<value>(?:\{\{.*?\}\}|[^\s,}#])+)")
 
 
-def why_unequal(texts: Sequence[tuple[str, str]], values: Sequence[Any], settings: Settings) -> str:
-    """Why the templates would not give the same GPUs; empty if they would."""
+def why_unequal(
+    texts: Sequence[tuple[str, str]],
+    values: Sequence[Any],
+    stays: Iterator[str],
+    settings: Settings,
+) -> str:
+    """Why the templates would not give the same GPUs; empty if they would.
+
+    `stays` are the templates in which a legacy name stays.
+    """
     uses = chart_actions.of(texts, values, settings)
     if uses.is_deep:
         return "named templates give values to others too often to know what becomes of amounts"
@@ -43,6 +51,11 @@ def why_unequal(texts: Sequence[tuple[str, str]], values: Sequence[Any], setting
         )
     if not uses.combines and not uses.sections:
         return ""
+    if where := next(stays, ""):
+        return (
+            f"the legacy name stays in {where}, and {uses.place} may put amounts of several places "
+            "together"
+        )
     forms = {form for data in values for form in _of_data(data, settings)}
     forms |= {form for _, text in texts if "{{" in text for form in _of_text(text, settings)}
     where = uses.builds or ("" if _is_alike(forms, uses, settings) else uses.place)

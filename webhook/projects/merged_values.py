@@ -34,6 +34,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 _NO_VALUES = {"templates", "crds"}
 _WHOLE = [re.compile(rf"^{each}:", re.MULTILINE) for each in ("apiVersion", "kind", "metadata")]
 _CODES = (legacy_resource.CODE, legacy_name_elsewhere.CODE)
+ABSENT = ", which is not among the files of this run"
 _MOST_PAIRED = 8  # files of values of which any two are also merged together
 
 
@@ -79,17 +80,25 @@ def look(path: str, name: str, text: str, plan: Plan | None, settings: Settings)
 
     Without a plan, the file is not among those of the run.
     """
-    if plan is None or not any(each in text for each in settings.legacy_resources):
-        data = _data(text, name)
-        where = f"{name}, which is not among the files of this run"
-        return Values(name, data, data, where if _names_it(text, settings) else "")
+    new_text, stays = after(path, name, text, plan, settings)
+    return Values(name, _data(text, name), _data(new_text, name), stays)
+
+
+def after(
+    path: str, name: str, text: str, plan: Plan | None, settings: Settings
+) -> tuple[str, str]:
+    """The text after such a run, and where a legacy name of an amount stays in it."""
+    if not any(each in text for each in settings.legacy_resources):
+        return text, ""
+    if plan is None or "\ufffd" in text:  # not UTF-8
+        return text, f"{name}{'' if plan else ABSENT}" if _names_it(text, settings) else ""
     result = migrate_text(Source.of_text(path, text), plan)
     new_text = result.new_text if result.new_text is not None else text
     stays = ""
     if _names_it(new_text, settings):
         manual = (e for e in result.located if e.code in _CODES and e.status is Status.MANUAL)
         stays = next((f"{name} (line {each.place.line})" for each in manual), name)
-    return Values(name, _data(text, name), _data(new_text, name), stays)
+    return new_text, stays
 
 
 def _names_it(text: str, settings: Settings) -> bool:

@@ -19,7 +19,6 @@ from webhook.core.draft import copied
 from webhook.evaluation.workloads import is_built_in, objects, templates_of
 from webhook.files.results import Status
 from webhook.files.source import TEMPLATES
-from webhook.formats import legacy_pods
 from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, evaluations, opened
 from webhook.formats.opt_outs import with_namespaces
 from webhook.kube import quantity
@@ -61,27 +60,16 @@ _TEXTS = {"image", "key", "mountPath", "name", "path"}
 _MAPS_OF_TEXTS = {"annotations", "labels", "matchLabels", "nodeSelector"}
 
 
-def tried(result: FileResult, plan: Plan, migrate: Migrate) -> Tried:
+def tried(result: FileResult, plan: Plan, migrate: Migrate) -> FileResult:
     """The result without the edits that are wrong with some stand-ins.
 
     `migrate` migrates the same file with another plan.
     """
     if result.kind not in TEMPLATES or result.new_text is None:
-        return Tried(result)
+        return result
     webhook = _Webhook.of(result, plan)
     why = _why_wrong(result, webhook)
-    if not why:
-        return Tried(result)
-    less = _less(result, plan, why, migrate, webhook)
-    held_amounts = legacy_pods.does_amounts(result) and not legacy_pods.does_amounts(less)
-    return Tried(less, why if held_amounts else "")
-
-
-class Tried(NamedTuple):
-    """The result after the trial. With a reason, no file of its chart may rename amounts."""
-
-    result: FileResult
-    of_chart: str = ""
+    return _less(result, plan, why, migrate, webhook) if why else result
 
 
 def _less(
