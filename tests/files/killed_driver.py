@@ -18,21 +18,21 @@ from webhook.cli.main import main
 from webhook.files import atomic_write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _PIECE = 4096  # bytes that the system takes at once, as it may
 _LOOKING = {"fspath", "lstat", "_path_normpath"}
 _write = os.write
 
 
-def migrate(folder: str) -> int:
+def migrate(folder: str, *flags: str) -> int:
     """Do what the command does, quietly."""
     with (
         open(os.devnull, "w", encoding="utf-8") as nothing,  # noqa: PTH123
         redirect_stdout(nothing),
         redirect_stderr(nothing),
     ):
-        return main(["migrate", "--write", "--recursive", "--filename", folder])
+        return main(["migrate", "--write", "--recursive", *flags, "--filename", folder])
 
 
 def write_in_place(path: str, new_text: object) -> str:
@@ -47,20 +47,19 @@ def write_in_place(path: str, new_text: object) -> str:
     return ""
 
 
-def killed(replace: Callable[..., str], calls: int) -> Callable[..., str]:
+def killed(left: Iterator[int], write: Callable[..., Any]) -> Callable[..., Any]:
     """The same, but it counts down from its first file on; all files were read before."""
-    left = count(calls, -1)
 
     def kill(frame: object, event: str, function: Any) -> None:
         del frame
         if event == "c_call" and _is_of_the_system(function) and next(left) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def replace_or_die(path: str, new_text: object) -> str:
+    def write_or_die(path: str, text: object) -> Any:
         sys.setprofile(kill)
-        return replace(path, new_text)
+        return write(path, text)
 
-    return replace_or_die
+    return write_or_die
 
 
 def _is_of_the_system(function: Any) -> bool:
@@ -71,14 +70,18 @@ def _is_of_the_system(function: Any) -> bool:
 if __name__ == "__main__":
     migrate(sys.stdin.readline().strip())
     os.write = lambda descriptor, data: _write(descriptor, memoryview(data)[:_PIECE])
-    replace = write_in_place if sys.argv[1:] == ["--in-place"] else atomic_write.replace
+    flags = sys.argv[1:]
+    keep, replace = atomic_write.keep, atomic_write.replace
+    if "--in-place" in flags:
+        flags, replace = [], write_in_place
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:
         folder, calls = line.rsplit(maxsplit=1)
         if (pid := os.fork()) == 0:
-            atomic_write.replace = killed(replace, int(calls))
-            os._exit(migrate(folder))
+            left = count(int(calls), -1)
+            atomic_write.keep, atomic_write.replace = killed(left, keep), killed(left, replace)
+            os._exit(migrate(folder, *flags))
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)
         sys.stdout.write({-signal.SIGKILL: "killed\n", 0: "ended\n"}.get(code, f"{code}\n"))

@@ -146,6 +146,26 @@ def test_killed_before_any_call_every_file_is_old_or_new(tmp_path: Path) -> None
     assert kept > {0, 4096}, "texts that were written in part"
 
 
+def test_killed_with_backups_each_new_text_has_its_whole_old_one_beside_it(tmp_path: Path) -> None:
+    files = Tree(tmp_path / "tree")
+    done: set[str] = set()
+    with driver(tmp_path / "warm", "--backup") as runs:
+        for moment in range(MOMENTS):
+            assert runs.run(files.root, moment) == "killed", moment
+            done, now = files.written(), files.others()
+            kept = {each.removesuffix(".orig") for each in now if each.endswith(".orig")}
+            assert done <= kept, moment
+            for name in kept:
+                assert (files.root / f"{name}.orig").read_bytes() == files.old[name], moment
+            if len(done) > _FILES // 3:
+                files.reset()
+                for each in now:
+                    (files.root / each).unlink()
+        assert runs.run(files.root, -1) == "ended"
+        assert files.written() == set(files.old)
+        assert files.others() == {f"{name}.orig" for name in files.old}
+
+
 def test_a_careless_writer_would_be_noticed(tmp_path: Path) -> None:
     files = Tree(tmp_path / "tree")
     with driver(tmp_path / "warm", "--in-place") as runs:

@@ -85,24 +85,31 @@ def _names(path: str) -> int:
 
 
 def keep(path: str, raw: bytes) -> None:
-    """Keep this content beside the file. Another text of that name stays: UnwritableError."""
+    """Keep this content beside the file. Another text of that name stays: UnwritableError.
+
+    The temporary file is that of the file itself, so the next run with it removes what is left.
+    """
     target = os.path.realpath(path)
+    kept, name = target + ORIGINAL, temporary_name(target)
+    if os.path.lexists(kept):
+        if _content(kept) != raw:
+            other = os.path.basename(kept)
+            raise UnwritableError(f"{other} is another text: remove it, or leave out --backup")
+        return
     try:
-        with open(target + ORIGINAL, "xb", opener=_private) as file:
-            file.write(raw)
-            shutil.copymode(target, target + ORIGINAL)
-    except FileExistsError:
-        if _content(target + ORIGINAL) != raw:
-            name = os.path.basename(target) + ORIGINAL
-            raise UnwritableError(
-                f"{name} is another text: remove it, or leave out --backup"
-            ) from None
+        with _temporary(name) as descriptor:
+            _fill(descriptor, raw)
+            shutil.copymode(target, name)
+            os.fsync(descriptor)
+            os.replace(name, kept)
     except OSError as error:
         raise UnwritableError(f"{ORIGINAL} cannot be written: {error.strerror}") from error
 
 
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
+def _fill(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def _content(path: str) -> bytes | None:
@@ -114,9 +121,7 @@ def _content(path: str) -> bytes | None:
 def _write(target: str, new: bytes, was: os.stat_result) -> str:
     name = temporary_name(target)
     with _temporary(name) as descriptor:
-        view = memoryview(new)
-        while view:
-            view = view[os.write(descriptor, view) :]
+        _fill(descriptor, new)
         said = _keep_attributes(target, descriptor, was)
         os.fsync(descriptor)
         if not _is_same(target, was):
