@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from webhook.capacity import node_selection
 from webhook.capacity.requests import gpu_requests
 from webhook.kube.labels import is_key, is_value
-from webhook.kube.pod import Pod, as_items, is_for_windows
+from webhook.kube.pod import Pod, as_items, is_for_windows, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -169,12 +169,9 @@ def _certain(pod: Pod) -> Pod:
     )
 
 
+@once
 def chosen(pod: Pod, index: NodeIndex) -> NodeSet:
     """The nodes that its nodeSelector and required node affinity allow."""
-    return pod.once(_chosen, index)
-
-
-def _chosen(pod: Pod, index: NodeIndex) -> NodeSet:
     return selected(pod, index) & attracted(pod, index)
 
 
@@ -186,12 +183,9 @@ def selected(pod: Pod, index: NodeIndex) -> NodeSet:
     return found
 
 
+@once
 def attracted(pod: Pod, index: NodeIndex) -> NodeSet:
     """The nodes that its required node affinity allows."""
-    return pod.once(_attracted, index)
-
-
-def _attracted(pod: Pod, index: NodeIndex) -> NodeSet:
     terms = node_selection.terms(pod)
     if terms is None:
         return index.everything

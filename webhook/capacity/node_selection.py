@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from webhook.capacity.node_sets import NodeSet, as_int64
 from webhook.capacity.whole_gpus import excluded_by
 from webhook.kube.labels import is_key, is_value
-from webhook.kube.pod import REQUIRED, Pod, Raw, as_items
+from webhook.kube.pod import REQUIRED, Pod, Raw, as_items, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,28 +126,20 @@ def _field(index: NodeIndex, key: str, operator: str, values: list[str]) -> Node
 _NODES_OF = {"matchExpressions": _expression, "matchFields": _field}
 
 
+@once
 def tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     """The nodes all of whose taints the pod tolerates; temporary taints are ignored."""
-    return pod.once(_tolerated, index, capacity)
-
-
-def _tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     found = index.everything
     for _, nodes in kept_away(pod, index, capacity):
         found &= ~nodes
     return found
 
 
+@once
 def kept_away(
     pod: Pod, index: NodeIndex, capacity: Capacity
 ) -> list[tuple[tuple[str, str, int], NodeSet]]:
     """Keys of index.tainted, with the nodes from which these taints keep the pod permanently."""
-    return pod.once(_kept_away, index, capacity)
-
-
-def _kept_away(
-    pod: Pod, index: NodeIndex, capacity: Capacity
-) -> list[tuple[tuple[str, str, int], NodeSet]]:
     found = []
     values = _tolerated_values(pod)
     keys = {key for key, _ in values}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.kube import quantity
-from webhook.kube.pod import Pod, as_map
+from webhook.kube.pod import Pod, as_map, once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 _STEPS = ("initContainers", "containers")  # ephemeral containers cannot request resources
 
 
+@once
 def gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
     """What the pod requests from one node, by GPU resource name; only amounts above zero.
 
     Pod-level `spec.resources` (KEP-2837) cannot name devices, so it is ignored.
     """
-    return pod.once(_gpu_requests, settings)
-
-
-def _gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
     needed = _needed(pod, settings).items()
     return {name: quantity.whole_of(nanos) for name, nanos in needed if nanos > 0}
 

@@ -6,6 +6,7 @@ rejects it with its own message.
 
 from __future__ import annotations
 
+from functools import wraps
 from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
@@ -285,6 +286,16 @@ class Pod:
                 if name in settings.legacy_resources and quantity.parse(amount) != 0:
                     return name
         return ""
+
+
+def once(question: Callable[[Pod, *About], Answer]) -> Callable[[Pod, *About], Answer]:
+    """Decorates a function of a pod that several rules call with the same objects: see Pod.once."""
+
+    @wraps(question)
+    def answer(pod: Pod, *about: *About) -> Answer:
+        return pod.once(question, *about)
+
+    return answer
 
 
 def _gpus(pod: Pod, settings: Settings) -> dict[str, int]:

@@ -39,7 +39,7 @@ from webhook.core.legacy_images import manages_driver
 from webhook.core.namespace_selection import translated
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import DRIVER_TEXT, Match, Pattern, find
-from webhook.kube.pod import Container, Pod, as_map
+from webhook.kube.pod import Container, Pod, as_map, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,7 +128,7 @@ def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fat
         if not isinstance(path, str):
             continue
         fate = _fate(clean(path), cx.settings.drivers)
-        if fate is not _Fate.GOES and pod.once(_manages):
+        if fate is not _Fate.GOES and _manages(pod):
             continue
         if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
             continue
@@ -136,6 +136,7 @@ def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fat
         yield position, name if isinstance(name, str) else None, path, fate
 
 
+@once
 def _manages(pod: Pod) -> bool:
     """Whether the pod brings the driver to nodes."""
     return any(manages_driver(str(each.raw.get("image", ""))) for each in pod.containers)
