@@ -53,10 +53,10 @@ def run(args: SimpleNamespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: watcher.stopped.set())
     os.nice(_NICENESS)
-    reload = _Reload(args.config, settings, watcher, log)
+    reload = _reload(args.config or "", settings, watcher, log)
     log.write("info", "watching", snapshot=str(folder))
     keeping = _keep_certificates(args, api, watcher, log) if args.certificates else None
-    watcher.run(every_second=reload.look, tidy=HEAP.trim)
+    watcher.run(every_second=reload, tidy=HEAP.trim)
     if keeping is not None:
         keeping.join(_RELEASE_SECONDS)
     log.write("info", "stopped")
@@ -89,30 +89,27 @@ def _keep_certificates(
     return keeper.start(watcher.stopped)
 
 
-class _Reload:
-    """Passes new settings to the watcher."""
+def _reload(file: str, used: Settings, watcher: Watcher, log: Log) -> Callable[[], None]:
+    """Returns what passes new settings to the watcher; bad ones are reported once, and not used."""
 
-    def __init__(self, file: str | None, settings: Settings, watcher: Watcher, log: Log) -> None:
-        self._settings = settings
-        self._watcher = watcher
-        self._log = log
-        named = file or ""
-        self._following = SettingsFollower(named, lambda: inputs.read(named), self._say)
+    def say(level: str, message: str, reason: str) -> None:
+        log.write(level, message, reason=reason)
 
-    def look(self) -> None:
-        """Read new settings; bad ones are reported once, and the old ones stay."""
-        settings = self._following.look()
-        if self._following.fault:
-            self._watcher.extra["settings_fault"] = self._following.fault[:1000]
+    following = SettingsFollower(file, lambda: inputs.read(file), say)
+
+    def look() -> None:
+        nonlocal used
+        settings = following.look()
+        if following.fault:
+            watcher.extra["settings_fault"] = following.fault[:1000]
         else:
-            self._watcher.extra.pop("settings_fault", None)
-        if settings is not None and settings != self._settings:
-            self._settings = settings
-            self._watcher.use(settings)
-            self._log.write("info", "the settings have changed: everything is listed again")
+            watcher.extra.pop("settings_fault", None)
+        if settings is not None and settings != used:
+            used = settings
+            watcher.use(settings)
+            log.write("info", "the settings have changed: everything is listed again")
 
-    def _say(self, level: str, message: str, reason: str) -> None:
-        self._log.write(level, message, reason=reason)
+    return look
 
 
 def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:

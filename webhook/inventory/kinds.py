@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.inventory import cluster_autoscaler, karpenter, object_facts
@@ -33,17 +34,9 @@ def kinds(
     store: Store, settings: Settings, audit: object_facts.Audit | None = None
 ) -> tuple[Kind, ...]:
     """All kinds that are watched. RBAC must allow list and watch of them; see manifests/."""
-    keys = object_facts.namespace_keys(settings)
-
-    def node(raw: dict[str, Any]) -> Any:
-        return object_facts.node(raw, settings)
-
-    def pod(raw: dict[str, Any]) -> Any:
-        return object_facts.pod(raw, settings, audit)
-
-    def namespace(raw: dict[str, Any]) -> Any:
-        return object_facts.namespace(raw, keys)
-
+    node = partial(object_facts.node, settings=settings)
+    pod = partial(object_facts.pod, settings=settings, audit=audit)
+    namespace = partial(object_facts.namespace, keys=object_facts.namespace_keys(settings))
     status = settings.capacity.autoscaler_status
     autoscaler, _, name = status.partition("/")
     maps = f"/api/v1/namespaces/{autoscaler}/configmaps"
