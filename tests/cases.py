@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tests.engine import run
 from webhook.core.draft import Draft
 from webhook.core.findings import Safety, Verdict
 from webhook.core.modes import modes_for
 from webhook.core.rule import Context, Facts
 from webhook.core.settings import Settings
-from webhook.evaluation.engine import run, run_on_object
+from webhook.evaluation import engine
 from webhook.evaluation.workloads import around, template_at, templates_of
 from webhook.inventory import inventory_file
 from webhook.kube.pointer import ROOT
@@ -135,13 +136,12 @@ def _second_road(
     manifest: list[Any], rules: list[Any], obj: dict[str, Any], cx: Context
 ) -> Verdict:
     draft = Draft(obj)
-    verdicts = [run_on_object(manifest, obj, cx, draft)]
+    verdicts = [engine.run_on_object(manifest, draft, cx)]
     for at in templates_of(obj, cx.settings):
         inside = cx if at == ROOT else around(cx, obj)
-        verdicts.append(run(rules, obj, inside, at, draft=draft))
+        verdicts.append(engine.run(rules, draft, inside, at))
     return Verdict(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
-        obj,
         draft.patch(),
         tuple(failure for verdict in verdicts for failure in verdict.failed),
     )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import jsonpatch
 
+from tests.engine import run
 from tests.shared_folder import files
 from webhook.admission.request_pods import pod_of
 from webhook.core.rule import Context
-from webhook.evaluation.engine import run
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import jsonpatch
 import pytest
 import yaml
 
+from tests.engine import run
 from tests.shared_folder import files
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.evaluation.engine import run
 from webhook.evaluation.workloads import objects, template_at
 from webhook.kube.pointer import ROOT
 from webhook.rules import RULES

@@ -13,7 +13,7 @@ from tests.cluster.client import until
 from webhook.core.draft import Draft
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.evaluation.engine import run, run_on_object
+from webhook.evaluation import engine
 from webhook.evaluation.workloads import around, templates_of
 from webhook.kube.api_versions import OTHERS, WORKLOADS
 from webhook.rules import MANIFEST, RULES
@@ -33,9 +33,9 @@ INIT = (
 def migrated(obj: Json, cx: Context = ROAD_2) -> Json:
     """The object as the second road leaves it, with nothing that failed."""
     draft = Draft(obj)
-    assert run_on_object(MANIFEST, obj, cx, draft).failed == ()
+    assert engine.run_on_object(MANIFEST, draft, cx).failed == ()
     for at in templates_of(obj, cx.settings):
-        assert run(RULES, obj, around(cx, obj), at, draft=draft).failed == ()
+        assert engine.run(RULES, draft, around(cx, obj), at).failed == ()
     return obj
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cluster.pods import alpha, named, pod
+from tests.engine import run
 from tests.properties.refusals import refusals
 from tests.properties.test_settings_in_pods import context
 from webhook.core.errors import SettingsError
@@ -23,7 +24,6 @@ from webhook.core.settings import (
     Settings,
     Taint,
 )
-from webhook.evaluation.engine import run
 from webhook.rules import RULES
 from webhook.settings import file as settings_file
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cluster import helm
+from tests.engine import run
 from tests.formats.test_two_amounts import (
     BETWEEN,
     COMPARED,
@@ -24,7 +25,6 @@ from tests.formats.test_two_amounts import (
     pod,
 )
 from webhook.core.rule import Context
-from webhook.evaluation.engine import run
 from webhook.kube import quantity
 from webhook.rules import RULES
 

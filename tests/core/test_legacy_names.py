@@ -25,7 +25,7 @@ def test_every_product_is_a_label_value() -> None:
 
 
 def test_deprecated_node_labels_become_others_that_are_not_deprecated() -> None:
-    old = [pair[0] for pair in legacy_names.BETA_NODE_LABELS]
-    new = [pair[1] for pair in legacy_names.BETA_NODE_LABELS]
+    old = list(legacy_names.BETA_NODE_LABELS)
+    new = list(legacy_names.BETA_NODE_LABELS.values())
     assert all(labels.is_key(key) for key in (*old, *new))
     assert not set(old) & set(new)

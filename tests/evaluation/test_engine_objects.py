@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from tests.cases import MadeRule
+from tests.engine import run_on_object
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Safety
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import Settings
-from webhook.evaluation.engine import run_on_object
+from webhook.evaluation import engine
 from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def test_rules_act_in_order_and_one_that_raises_stops_nobody() -> None:
     obj = {"apiVersion": "old"}
     draft = Draft(obj)
     rules = rule("A", renames), rule("B", raises), rule("C", sees)
-    verdict = run_on_object(rules, obj, Context(), draft)
+    verdict = engine.run_on_object(rules, draft, Context())
     assert [each.message for each in verdict.findings] == ["new", "new"]
     assert [code for code, _ in verdict.failed] == ["B"]
     assert draft.changes() == [Set(ROOT / "apiVersion", "new")]
@@ -65,7 +66,7 @@ def test_several_runs_share_a_draft() -> None:
     obj: dict[str, Any] = {"apiVersion": "old", "x": 1}
     draft = Draft(obj)
     draft.apply([Remove(ROOT / "x")])
-    run_on_object((rule("A", renames),), obj, Context(), draft)
+    engine.run_on_object((rule("A", renames),), draft, Context())
     assert sorted(draft.changes(), key=repr) == [
         Remove(ROOT / "x"),
         Set(ROOT / "apiVersion", "new"),

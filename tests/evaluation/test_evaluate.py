@@ -235,7 +235,7 @@ def test_without_held_no_finding_says_where_it_was() -> None:
 def test_what_is_sent_again_is_asked_of_in_its_own_way() -> None:
     def again(asking: Asking, cx: Context, at: Path) -> Verdict:
         seen.append((asked_of(asking), cx.template, at))
-        return replace(asking.of(obj, cx, at), patch=[{"op": "test"}])
+        return replace(asking.of(Draft(obj), cx, at), patch=[{"op": "test"}])
 
     def asked_of(asking: Asking) -> list[str]:
         return [rule.CODE for rule in asking.rules]

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.engine import run
 from webhook.capacity.node_selection import matching, selector
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.draft import Draft
@@ -25,7 +26,6 @@ from webhook.core.settings import (
 )
 from webhook.evaluation import pod_updates, repair_record, template_updates
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.engine import run
 from webhook.evaluation.evaluate import Asking
 from webhook.evaluation.update_fields import Update
 from webhook.kube.pod import Pod

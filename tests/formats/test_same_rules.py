@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from tests.cases import cases
+from tests.engine import run
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.evaluation.engine import run
 from webhook.evaluation.workloads import around, objects, template_at, templates_of
 from webhook.files import search_words
 from webhook.files.results import Plan, Status

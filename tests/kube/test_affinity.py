@@ -330,7 +330,7 @@ def test_a_preference_without_a_term_gets_no_topology_key() -> None:
         assert section.value == value
 
 
-@pytest.mark.parametrize(("old", "new"), BETA_NODE_LABELS)
+@pytest.mark.parametrize(("old", "new"), BETA_NODE_LABELS.items())
 def test_deprecated_node_labels_are_written_as_todays(old: str, new: str) -> None:
     node = Section(
         {
@@ -348,7 +348,7 @@ def test_deprecated_node_labels_are_written_as_todays(old: str, new: str) -> Non
         }
     )
     for section in (node, pods):
-        affinity.rename_labels(section, lambda key, _: dict(BETA_NODE_LABELS).get(key, key))
+        affinity.rename_labels(section, lambda key, _: BETA_NODE_LABELS.get(key, key))
     assert node.value == {
         REQUIRED: {"nodeSelectorTerms": [term(requirement("In", "a", key=new), A), {}]},
         PREFERRED: [

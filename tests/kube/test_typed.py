@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine import run
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import DriverMount, Drivers, Placement, Settings
-from webhook.evaluation.engine import run
 from webhook.kube.typed import is_typed
 from webhook.rules import GUARD, POLICY, RULES
 

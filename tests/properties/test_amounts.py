@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine import run
 from tests.rules.pods import GPU, LEGACY, container, pod
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import Context
-from webhook.evaluation.engine import run
 from webhook.kube import quantity
 from webhook.rules import RULES
 

@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.engine import run
 from webhook.capacity.nodes import Inventory, Node, group
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Taint
-from webhook.evaluation.engine import run
 from webhook.kube.pod import REQUIRED
 from webhook.rules import POLICY
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine import run
 from tests.properties.clusters import Cluster, clusters
 from tests.properties.pods import pods
-from webhook.evaluation.engine import run
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

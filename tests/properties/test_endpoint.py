@@ -14,6 +14,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.engine import run
 from tests.properties.clusters import SETTINGS, clusters
 from tests.properties.pods import JUNK, LEGACY, broken_pods, plain_pods, pods
 from webhook.admission.decide import Decider
@@ -21,7 +22,6 @@ from webhook.admission.endpoint import JSON, Endpoint
 from webhook.capacity.nodes import Inventory
 from webhook.core.repaired_annotation import annotate
 from webhook.core.rule import Context
-from webhook.evaluation.engine import run
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 from hypothesis import event, given
 
+from tests.engine import run
 from tests.properties.pods import broken_pods, plain_pods, pods
 from tests.schema.pods import any_pods, likely_pods
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.evaluation.engine import run
 from webhook.kube.pod import Pod
 from webhook.rules import GUARD
 from webhook.rules.leak_guard import EXPOSURES, exposures

@@ -15,12 +15,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.capacity.test_models import NVIDIA_SMI, WRITTEN
+from tests.engine import run
 from tests.evaluation.test_template_updates import sent_again, stored
 from tests.properties.test_allowed_nodes import node_affinity, parsed_term
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings
-from webhook.evaluation.engine import run
 from webhook.kube import labels
 from webhook.rules import RULES
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.engine import run
 from tests.evaluation.test_template_updates import (
     K80,
     Author,
@@ -27,7 +28,6 @@ from tests.properties import api_server
 from tests.properties.clusters import Cluster, clusters
 from tests.properties.pods import GPU, LEGACY, pods
 from webhook.core.modes import Mode, Modes
-from webhook.evaluation.engine import run
 from webhook.kube import quantity
 from webhook.rules import RULES
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
+from tests.engine import run
 from tests.properties.pods import pods
 from tests.properties.refusals import refusals
 from tests.schema.pods import likely_pods
@@ -20,7 +21,6 @@ from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.errors import SettingsError
 from webhook.core.rule import Context
 from webhook.core.settings import DriverMount, Drivers, Settings
-from webhook.evaluation.engine import run
 from webhook.kube.pod import KINDS
 from webhook.rules import RULES
 from webhook.settings import file as settings_file

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
+from tests.engine import run_on_object
 from tests.rules.pods import LEGACY, LONGEST_WARNING, container
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.evaluation.engine import run_on_object
 
 if TYPE_CHECKING:
     from webhook.core.findings import Finding

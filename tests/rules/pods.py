@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
+from tests.engine import run
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
-from webhook.evaluation.engine import run
 from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:

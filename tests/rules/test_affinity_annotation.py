@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine import run
 from tests.rules.pods import (
     ANNOTATIONS,
     LABEL,
@@ -21,7 +22,6 @@ from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Affinity, Settings
-from webhook.evaluation.engine import run
 from webhook.kube.pointer import Path
 from webhook.rules import affinity_annotation as rule
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine import run
 from tests.rules.pods import (
     GPU,
     LABEL,
@@ -24,7 +25,6 @@ from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Settings, Taint, Workloads
-from webhook.evaluation.engine import run
 from webhook.kube.pod import REQUIRED
 from webhook.kube.pointer import Path
 from webhook.rules import RULES

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine import run
 from tests.rules.pods import (
     FIRST,
     GPU,
@@ -32,7 +33,6 @@ from webhook.core.settings import (
     Taint,
     Workloads,
 )
-from webhook.evaluation.engine import run
 from webhook.kube.pod import Pod
 from webhook.kube.pointer import ROOT, Path
 from webhook.rules import RULES

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine import run
 from tests.rules.pods import FIRST, GPU, LEGACY, LONGEST_WARNING, SPEC, container, pod
 from webhook.capacity.nodes import Inventory, Node, group
 from webhook.core.edits import Append, Remove, Set
@@ -18,7 +19,6 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Exempt, Guard, Settings
-from webhook.evaluation.engine import run
 from webhook.kube.pod import Pod
 from webhook.rules import leak_guard as rule
 

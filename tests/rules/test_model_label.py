@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine import run
 from tests.rules.pods import LABEL, PRODUCT, SPEC, found, gpu_nodes, legacy_pod, modern_pod
 from webhook.capacity.legacy_selector import carried
 from webhook.capacity.nodes import Inventory, NodeClass
@@ -14,7 +15,6 @@ from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings, Workloads
-from webhook.evaluation.engine import run
 from webhook.kube.pod import Pod
 from webhook.kube.pointer import Path
 from webhook.rules import RULES, never_fits

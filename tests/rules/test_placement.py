@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.engine import run
 from tests.rules.pods import GPU, LEGACY, SPEC, container, found, legacy_pod, modern_pod, pod
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Placement, Settings, Taint, Workloads
-from webhook.evaluation.engine import run
 from webhook.rules import legacy_resource
 from webhook.rules import placement as rule
 

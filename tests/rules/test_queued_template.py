@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.engine import run
 from tests.rules.pods import GPU, LEGACY, LONGEST_WARNING, container, found, legacy_pod, pod
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Settings, Workloads
-from webhook.evaluation.engine import run
 from webhook.kube.pointer import ROOT
 from webhook.rules import RULES
 from webhook.rules import queued_template as rule

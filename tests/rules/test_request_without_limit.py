@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from tests.engine import run
 from tests.rules.pods import GPU, LEGACY, LIMITS, REQUESTS, SPEC, container, pod
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
-from webhook.evaluation.engine import run
 from webhook.rules import legacy_resource, unequal_amounts
 from webhook.rules import request_without_limit as rule
 

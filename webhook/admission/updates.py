@@ -26,7 +26,7 @@ def sent_again(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) ->
     changes.
     """
     guarded = copied(pod)
-    verdict = guards.of(guarded, cx)
+    verdict = guards.of(Draft(guarded), cx)
     now, then = (
         {each.at: each.raw.get("env") for each in Pod(one).containers} for one in (guarded, stored)
     )
@@ -38,7 +38,7 @@ def sent_again(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) ->
     )
     draft = Draft(pod)
     draft.apply(edit for each in found for edit in each.edits)
-    return replace(verdict, findings=found, object=pod, patch=draft.patch())
+    return replace(verdict, findings=found, patch=draft.patch())
 
 
 def opened(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Verdict:
@@ -47,6 +47,6 @@ def opened(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Ver
     A share of a GPU may be requested by an annotation, which may be removed while the pod waits for
     it, or made invalid by another annotation.
     """
-    verdict = guards.of(pod, cx)
-    before = {each.at for each in guards.of(stored, cx).findings}
+    verdict = guards.of(Draft(pod), cx)
+    before = {each.at for each in guards.of(Draft(stored), cx).findings}
     return replace(verdict, findings=tuple(f for f in verdict.findings if f.at not in before))

@@ -153,7 +153,7 @@ class _Again:
     def __call__(self, rules: Asking, cx: Context, at: Path) -> Verdict:
         obj, before = self._workload.obj, self._before
         if not (self._notes or before):
-            return rules.of(obj, cx, at)
+            return rules.of(Draft(obj), cx, at)
         update = self._update(at)
         known = known_fields(at, obj, update.old) if self._notes else None
         draft = Draft(obj)

@@ -11,15 +11,13 @@ if TYPE_CHECKING:
 
     from webhook.capacity.nodes import Inventory
 
-_TODAY = dict(BETA_NODE_LABELS)
-
 
 def current_label(key: str, values: Collection[str], inventory: Inventory | None) -> str:
     """The current label, unless the nodes have only the old one; other labels are unchanged.
 
     `values` are the requested values: some nodes may have the old label.
     """
-    today = _TODAY.get(key, key)
+    today = BETA_NODE_LABELS.get(key, key)
     if inventory is None or today == key:
         return today
     old, new = inventory.values(key), inventory.values(today)
@@ -33,7 +31,7 @@ def replacement(key: str, values: Collection[str], inventory: Inventory | None) 
 
     Otherwise empty.
     """
-    today = _TODAY.get(key)
+    today = BETA_NODE_LABELS.get(key)
     if today is None or inventory is None:
         return ""
     old, new = inventory.values(key), inventory.values(today)

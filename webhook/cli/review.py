@@ -121,7 +121,7 @@ def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
     made = evaluate(obj, stages, cx)
     is_pod = templates_of(obj, cx.settings) == [ROOT]
     found = (_of_pod(f) if is_pod else _of_workload(f, cx.namespace) for f in made.findings)
-    verdict = Verdict(tuple(found), obj, made.draft.patch(), tuple(made.failed))
+    verdict = Verdict(tuple(found), made.draft.patch(), tuple(made.failed))
     return Reviewed(made.name, verdict, bool(made.left_alone), bool(made.stuck))
 
 

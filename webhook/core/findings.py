@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +90,10 @@ def choice(code: str, at: Path, message: str) -> Finding:
 class Verdict:
     """The result for one object.
 
-    `object` is the edited object, `patch` the same edits as RFC 6902 operations, `failed` the rules
-    that raised an exception: these changed nothing, all others ran normally.
+    `patch` are the edits as RFC 6902 operations, where they were asked for; `failed` the rules that
+    raised an exception: these changed nothing, all others ran normally.
     """
 
     findings: tuple[Finding, ...]
-    object: dict[str, Any]
-    patch: list[dict[str, Any]]
+    patch: list[dict[str, Any]] = field(default_factory=list)
     failed: tuple[tuple[str, Exception], ...] = ()

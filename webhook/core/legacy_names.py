@@ -96,10 +96,10 @@ AKS_SIZES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 # Node labels that were renamed; the old ones are deprecated (k/k pkg/api/node/util.go).
-BETA_NODE_LABELS: tuple[tuple[str, str], ...] = (
-    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
-    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
-    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
-)
+BETA_NODE_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}

@@ -1,12 +1,11 @@
-"""Runs the rules on one pod or object, in order, on one draft; returns the verdict."""
+"""Runs rules on one pod or object, in order: a draft in, which is edited, and the verdict out."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.capacity.daemonsets import placement_of
-from webhook.core.draft import Draft
 from webhook.core.findings import Finding, Safety, Severity, Verdict
 from webhook.core.gpu_amounts import counted
 from webhook.core.modes import Mode
@@ -19,6 +18,7 @@ from webhook.kube.typed import is_typed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from webhook.core.draft import Draft
     from webhook.core.rule import Context, ObjectRule, Rule
 
     # Returns the finding as it is to be used; None to drop it.
@@ -27,28 +27,25 @@ if TYPE_CHECKING:
 
 def run(  # noqa: PLR0913  # the options of a run
     rules: Sequence[Rule],
-    obj: dict[str, Any],
+    draft: Draft,
     cx: Context,
     at: Path = ROOT,
     *,
     every_pod: bool = False,
-    draft: Draft | None = None,
-    patched: bool = True,
     on_finding: OnFinding | None = None,
 ) -> Verdict:
-    """Repair the pod at `at` in `obj` (a Pod, or an object with a pod template), in place.
+    """Repair the pod at `at` in the draft's object: a Pod, or an object with a pod template.
 
     A rule that raises an exception changes nothing and is named in the verdict, unless the pod has
     types that no API server sends; the other rules run. Only rules with the mode `enforce` change
     the pod, so rules with other modes see it unchanged. Outside the scope of the settings no rule
-    runs, unless the rules are for `every_pod`. Several runs may share one draft of the object; the
-    patch then covers all of them. Without `patched` there is no patch: a trial needs none.
-    `on_finding` is called with each finding before its edits are made.
+    runs, unless the rules are for `every_pod`. `on_finding` is called with each finding before its
+    edits are made.
     """
-    draft = Draft(obj) if draft is None else draft
+    obj = draft.object
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
-        return Verdict((), obj, [])
+        return Verdict(())
     asked = cx.modes.asked(rules)
     chosen, cx = cx, _as_it_came(pod, cx, asked)
     if chosen.was_chosen:
@@ -73,8 +70,7 @@ def run(  # noqa: PLR0913  # the options of a run
                 failed.append((rule.CODE, error))
         else:
             findings.extend(found)
-    patch = draft.patch() if patched else []
-    return Verdict(tuple(findings), obj, patch, tuple(failed))
+    return Verdict(tuple(findings), failed=tuple(failed))
 
 
 def _as_it_came(pod: Pod, cx: Context, asked: Iterable[tuple[Rule, Mode]]) -> Context:
@@ -93,21 +89,16 @@ def _as_it_came(pod: Pod, cx: Context, asked: Iterable[tuple[Rule, Mode]]) -> Co
 
 def run_on_object(
     rules: Sequence[ObjectRule],
-    obj: dict[str, Any],
+    draft: Draft,
     cx: Context,
-    shared: Draft | None = None,
     on_finding: OnFinding | None = None,
 ) -> Verdict:
-    """The same for rules on whole objects.
-
-    A caller that passes a draft shares it with other runs, and makes the patch of all of them.
-    """
-    draft = Draft(obj) if shared is None else shared
+    """The same for rules on whole objects."""
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule, mode in cx.modes.asked(rules):
         try:
-            found = tuple(rule.check(obj, cx))
+            found = tuple(rule.check(draft.object, cx))
             if not found:
                 continue
             found = _allowed(found, mode, cx, on_finding)
@@ -118,8 +109,7 @@ def run_on_object(
             failed.append((rule.CODE, error))
         else:
             findings.extend(found)
-    patch = draft.patch() if shared is None else []
-    return Verdict(tuple(findings), obj, patch, tuple(failed))
+    return Verdict(tuple(findings), failed=tuple(failed))
 
 
 def _allowed(

@@ -61,19 +61,10 @@ class Asking(NamedTuple):
     every_pod: bool = False
     on_finding: OnFinding | None = None
 
-    def of(self, obj: Raw, cx: Context, at: Path = ROOT, draft: Draft | None = None) -> Verdict:
-        """Run them on the pod or template at this place of the object, which is edited."""
+    def of(self, draft: Draft, cx: Context, at: Path = ROOT) -> Verdict:
+        """Run them on the pod or template at this place of the draft's object, which is edited."""
         every, on_finding = self.every_pod, self.on_finding
-        return run(
-            self.rules,
-            obj,
-            cx,
-            at,
-            every_pod=every,
-            draft=draft,
-            patched=False,
-            on_finding=on_finding,
-        )
+        return run(self.rules, draft, cx, at, every_pod=every, on_finding=on_finding)
 
     def only(self, asks: Callable[[Rule], bool]) -> Asking:
         """The same with only the accepted rules."""
@@ -219,7 +210,7 @@ def _of_object(
             return None
         return finding if on_finding is None else on_finding(finding)
 
-    return run_on_object(rules, made.object, cx, made.draft, of_object)
+    return run_on_object(rules, made.draft, cx, of_object)
 
 
 def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
@@ -244,7 +235,7 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
         asking = Asking(rules, rules is stages.guards, on_finding)
         for place in asked_of:
             if again is None:
-                verdict = asking.of(obj, inside, place, draft)
+                verdict = asking.of(draft, inside, place)
             else:
                 verdict = again(asking, inside, place)
             made.take(verdict)
@@ -252,13 +243,13 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
     made.patch += draft.patch()
     if foretold and made.patch:
         then = replace(later(), was_stuck=True) if made.stuck else later()
-        made.foretold = Asking(foretold).of(obj, then).findings
+        made.foretold = Asking(foretold).of(Draft(obj), then).findings
     if stages.policy:
         inside = around(cx, obj) if is_workload else cx
         asking = Asking(stages.policy, on_finding=on_finding)
         repaired = replace(inside, was_stuck=True) if made.stuck else inside
         for place in rest if cx.in_manifest else places:
-            made.take(asking.of(obj, repaired if place in made.stuck else inside, place, draft))
+            made.take(asking.of(draft, repaired if place in made.stuck else inside, place))
 
 
 def is_pod(data: Raw) -> bool:

@@ -42,7 +42,7 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
     """
     stored, cx = Pod(old), replace(cx, is_stored=True)
     if stored.asks_under_legacy_name(cx.settings):
-        return Verdict((), obj, [])
+        return Verdict(())
     if is_noted(old) and stored.spec.get("schedulingGates") and _brings_model(obj, stored, cx):
         narrowed = _narrowed(obj, stored, rules, cx)
         if narrowed is not None:
@@ -76,7 +76,7 @@ def _translated(draft: Draft, old: Raw, rules: Asking, cx: Context) -> tuple[Ver
         for each in (draft, Draft(trial)):
             apply(each, sent.edits_to(dict.fromkeys(repaired)))
         made = made_of(draft, PodFields(obj).kept(), at_work, cx, cx)
-    rules.of(trial, as_then)
+    rules.of(Draft(trial), as_then)
     if repaired:
         _keep_fields(Draft(trial), repaired)
         _keep_fields(draft, repaired)
@@ -113,7 +113,7 @@ def _narrowed(obj: Raw, stored: Pod, rules: Asking, cx: Context) -> Verdict | No
     """
     draft = Draft(obj)
     models = rules.only(lambda rule: rule.CODE == TRANSLATES_LABELS)
-    verdict = models.of(obj, replace(cx, was_stuck=True), ROOT, draft)
+    verdict = models.of(draft, replace(cx, was_stuck=True))
     before, after = node_selection.terms(stored), node_selection.terms(Pod(obj)) or []
     may_be = before is None or len(before) == len(after)
     if may_be and all(map(_has_all_of, after, before or ())) and draft.patch():
@@ -170,6 +170,6 @@ def _at_work(rules: Asking, old: Raw, cx: Context) -> Asking:
     """The rules on legacy words, without those whose legacy words are in the stored pod."""
     legacy = rules.only(lambda rule: Trait.CLUSTER not in rule.FACTS.traits)
     wide = replace(cx, settings=replace(cx.settings, scope="all-legacy"))
-    found = legacy.of(copied(old), wide).findings
+    found = legacy.of(Draft(copied(old)), wide).findings
     idle = {each.code for each in found if each.action == "repaired"}
     return legacy.only(lambda rule: rule.CODE not in idle)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _NODES, _PODS = "nodeAffinity", ("podAffinity", "podAntiAffinity")
 _TERMS = (_NODES, REQUIRED, "nodeSelectorTerms")
-_TODAY = dict(BETA_NODE_LABELS)
 # AKS labels models by the machine type of the node. If the settings do not, a policy may.
 _OF_ANY_NODE = "node.kubernetes.io/"
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
@@ -99,7 +98,7 @@ class RepairFields:
 
         Current labels of zone, arch or os do not count: a policy may pin pods by them.
         """
-        return label in self._labels or (label in _TODAY and value is None)
+        return label in self._labels or (label in BETA_NODE_LABELS and value is None)
 
     def _is_field(self, where: list[str], value: Any) -> bool:
         """Whether this is the runtime class of the settings, or the result of an annotation."""
@@ -181,7 +180,9 @@ def _is_of_driver(item: Any) -> bool:
 
 def _text(each: Raw) -> str:
     key = each.get("key")
-    return canonical({**each, "key": _TODAY.get(key, key)} if isinstance(key, str) else each)
+    return canonical(
+        {**each, "key": BETA_NODE_LABELS.get(key, key)} if isinstance(key, str) else each
+    )
 
 
 def _maps(text: Any) -> Iterator[str]:

@@ -73,7 +73,7 @@ def _on_nodes(about: About, key: str, legacy: str) -> Iterator[tuple[str, list[s
     others = {*map(models.model_of, carried)}
     yield legacy, carried
     yield key, today + [each for each in excluded if models.model_of(each) not in others]
-    for label in chain.from_iterable(BETA_NODE_LABELS):
+    for label in chain.from_iterable(BETA_NODE_LABELS.items()):
         if label in about:
             yield label, sorted(frozenset().union(*about[label].values())) or [""]
 

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
     Result = tuple[Verdict, dict[Key, Change] | None]
 
-_TODAY = dict(BETA_NODE_LABELS)
-
 
 class _Made(NamedTuple):
     """The results of the rules on a template."""
@@ -104,7 +102,7 @@ def _fixed(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
     if is_suspended(as_map(as_map(update.old).get("spec"))):
         new |= update.lost_nodes(sent, then)
     if not differ and not new:
-        return Verdict((), draft.object, []), None if rest == update.noted else rest
+        return Verdict(()), None if rest == update.noted else rest
     verdict, changed = _repaired(draft, update, rules, cx)
     if not new:
         draft.undo()
@@ -122,7 +120,7 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     update = update.without_forged(cx.settings)
     obj, at, sent = draft.object, update.at, PodFields(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # no repair wrote any of it
-        verdict = replace(rules.of(obj, cx, at, draft), patch=draft.patch())
+        verdict = replace(rules.of(draft, cx, at), patch=draft.patch())
         then = PodFields(obj, at) if verdict.patch else sent
         return verdict, notes(sent.values, then.values, cx.settings) or None
     recorded, then, moving = update, update.stored(), update.moving(obj)
@@ -284,7 +282,7 @@ def made_of(draft: Draft, sent: PodFields, rules: Asking, cx: Context, as_then: 
     """The results of the rules on the template with these fields."""
     obj, at = draft.object, sent.at
     trial = copied(value_at(obj, at)) if as_then is not cx else {}
-    verdict = rules.of(obj, cx, at, draft)
+    verdict = rules.of(draft, cx, at)
     return _Made(sent.values, trial, verdict)
 
 
@@ -330,13 +328,15 @@ def _kept(  # noqa: PLR0913, PLR0917  # the results, their input, and the option
     else:
         tried, its = Pod(obj, at), now
         if made.trial:
-            rules.of(made.trial, as_then)
+            rules.of(Draft(made.trial), as_then)
             tried, its = Pod(made.trial), PodFields(made.trial)
         same = agrees(tried, stored, keys, (its, then), as_then)
     if not same:
         return now
     # A label of zones is not in the record for its own sake: a policy may have set it.
-    zones = [(*key[:-1], _TODAY[key[-1]]) for key in all_keys if key[-1] in _TODAY]
+    zones = [
+        (*key[:-1], BETA_NODE_LABELS[key[-1]]) for key in all_keys if key[-1] in BETA_NODE_LABELS
+    ]
     here = [key for key in zones if key in then.values and key not in now.values]
     return restore(draft, now, then, [*all_keys, *here])
 
