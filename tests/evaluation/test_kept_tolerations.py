@@ -93,6 +93,7 @@ def test_the_same_manifest_keeps_them(
         assert author.noted == noted
 
 
+@pytest.mark.large
 @manifests
 @tools
 @kinds
@@ -226,6 +227,7 @@ def with_stale_entries(live: Raw, manifest: Raw) -> Raw:
 ANNOTATED = {TOLERATIONS: json.dumps([TEAM])}
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("amount", [TODAY, container()], ids=["current", "legacy"])
 @pytest.mark.parametrize("cluster", [TAINTED, UNTAINTED], ids=["tainted", "untainted"])
 @pytest.mark.parametrize("tool", [*TOOLS.values(), with_stale_entries], ids=[*TOOLS, "stale"])
@@ -242,11 +244,10 @@ def test_one_of_an_annotation_goes_with_it(
     assert author.noted == noted
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("amount", [TODAY, container()], ids=["current", "legacy"])
 @pytest.mark.parametrize("now", LATER.values(), ids=LATER)
-@pytest.mark.parametrize(
-    "times", [1, *(pytest.param(each, marks=[pytest.mark.large]) for each in (2, 3))]
-)
+@pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("keys", [["team2"], ["team", "team2"]], ids=["another", "one more"])
 @tools
 def test_one_of_an_annotation_that_changed_goes_with_it(

@@ -151,6 +151,7 @@ def migrant(tool: Any, cx: Any = K80, *, may_change: bool = True) -> Migrant:
     return author
 
 
+@pytest.mark.large
 @tools
 @pairs
 @pytest.mark.parametrize("may_change", [True, False], ids=["may change", "is fixed"])
@@ -292,15 +293,10 @@ FIRST = {
 }
 
 
+@pytest.mark.pairs
 @tools
 @pytest.mark.parametrize(("legacy", "today"), CHOICES.values(), ids=CHOICES)
-@pytest.mark.parametrize(
-    ("amount", "choice", "driver"),
-    [
-        pytest.param(*each, id=name, marks=[] if name == "the amount" else [pytest.mark.large])
-        for name, each in FIRST.items()
-    ],
-)
+@pytest.mark.parametrize(("amount", "choice", "driver"), FIRST.values(), ids=FIRST)
 def test_where_some_words_are_migrated_first_the_next_apply_changes_nothing(
     legacy: Raw, today: Raw, tool: Any, *, amount: bool, choice: bool, driver: bool
 ) -> None:

@@ -292,6 +292,7 @@ HALF = {
 }
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("manifest", HALF.values(), ids=HALF)
 @pytest.mark.parametrize("now", [K80, nodes(old=("Tesla-K80",))], ids=["same nodes", "other label"])
 @pytest.mark.parametrize("then", [K80, nodes(old=("Tesla-K80",))], ids=["today's", "old label"])
@@ -331,6 +332,7 @@ def test_the_words_of_the_last_manifest_come_to_what_is_stored_and_no_others(now
 MIXED = nodes("Tesla-K80", "Tesla-T4", old=("Tesla-K80", "Tesla-M40"))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "manifest",
     [
@@ -880,6 +882,7 @@ def t4_and_v100(label: str) -> Context:
     return Context(inventory=Inventory(tuple(classes)))
 
 
+@pytest.mark.large
 @tools
 @BOTH_WAYS
 @pytest.mark.parametrize("manifest", ONLY_T4)
@@ -898,6 +901,7 @@ def test_a_template_follows_the_last_node_of_its_model_that_came_back_under_the_
     assert runs_on_t4(made, author.cx)
 
 
+@pytest.mark.large
 @tools
 @BOTH_WAYS
 @pytest.mark.parametrize("manifest", ONLY_T4)
@@ -960,6 +964,7 @@ def with_node(cx: Context, labels: Raw, **more: Any) -> Context:
     return Context(inventory=Inventory((*cx.inventory.classes, node)))
 
 
+@pytest.mark.pairs
 @tools
 @BOTH_WAYS
 @pytest.mark.parametrize("manifest", ONLY_T4)
@@ -1046,6 +1051,7 @@ def test_so_it_does_where_more_nodes_have_the_model(
     assert author.applies(manifest) == first
 
 
+@pytest.mark.large
 @tools
 @pytest.mark.parametrize("asks", [terms, wishes], ids=["required", "preferred"])
 @pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
@@ -1462,6 +1468,7 @@ P100 = nodes("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB", "Tesla-K80")
 by_any_tool = pytest.mark.parametrize("tool", [client_side, server_side, three_way])
 
 
+@pytest.mark.large
 @by_any_tool
 @pytest.mark.parametrize(
     "limits", [{GPU: "1"}, {LEGACY: "1"}], ids=["an amount of today", "a legacy amount"]
@@ -1992,6 +1999,7 @@ BY_DRIVER = container(
 )
 
 
+@pytest.mark.pairs
 @by_any_tool
 @pytest.mark.parametrize(
     "cx",
