@@ -14,7 +14,7 @@ from tests.pairs import beyond_pairs
 from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -65,9 +65,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.fixture(autouse=True)
-def _empty_map_stays_empty() -> Iterator[None]:
-    """`as_map` returns one empty map for all that is none: a write to it would be in each file."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    """`as_map` returns one empty map for all that is none: a write to it would be in each file.
+
+    It is a hook, as a fixture of all tests takes a tenth of the time of small ones.
+    """
     yield
     written = {**as_map(None)}
     as_map(None).clear()

@@ -74,15 +74,7 @@ def test_only_the_nightly_run_has_all_rows_of_marked_tables(
     tmp_path: Path, profile: str, rows: int
 ) -> None:
     (tmp_path / "test_tables.py").write_text(TABLES)
-    words = [
-        "-q",
-        "--collect-only",
-        "-p",
-        "tests.conftest",
-        "-c",
-        ROOT / "pyproject.toml",
-        tmp_path,
-    ]
+    words = ["-q", "--collect-only", "-p", "tests.conftest", "-c", "pyproject.toml", str(tmp_path)]
     listed = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         cwd=ROOT,

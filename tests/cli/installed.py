@@ -74,11 +74,10 @@ def declared_environment(folder: Path, built: Path, *extras: str) -> Path:
     (packages,) = folder.glob("lib/python*/site-packages")
     (ours,) = distributions(path=[str(packages)], name=NAME)
     for each in _required(ours, *extras):
-        for file in each.files or ():
-            if ".." not in file.parts:  # programs stay where they are
-                link = packages / file
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(Path(str(file.locate())))
+        for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
+            link = packages / name  # programs stay where they are
+            assert not link.exists(), f"{each.name} shares {name} with another package"
+            link.symlink_to(Path(str(each.locate_file(name))))
     return programs
 
 

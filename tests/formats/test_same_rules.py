@@ -29,7 +29,7 @@ from webhook.rules import (
     model_label,
     tolerations_annotation,
 )
-from webhook.yamlpatch import documents, style
+from webhook.yamlpatch import documents
 from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
@@ -149,32 +149,3 @@ def _down_road_1(obj: dict[str, Any]) -> None:
     cx = Context(Settings(scope="all-legacy"))
     for at in templates_of(obj, cx.settings):
         run((*RULES, *POLICY), obj, cx if not at else around(cx, obj), at)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared corpus is not here")
-def test_in_the_shared_corpus_only_lines_of_findings_change() -> None:
-    for file in shared_files():
-        source = Source.of(str(file), file.read_bytes())
-        if source.kind not in {"yaml", "json"}:
-            continue
-        result = migrate_text(source, Plan())
-        if result.new_text is None:
-            continue
-        old, new = source.text.split("\n"), result.new_text.split("\n")
-        touched = {
-            line
-            for located in result.located
-            for fix in located.fix
-            for line in _lines(source.text, fix.start, fix.end)
-        }
-        stays = [line for number, line in enumerate(old) if number not in touched]
-        there = iter(new)
-        assert all(line in there for line in stays), file.name
-        assert source.text.count("\r\n") == 0 or "\n" not in result.new_text.replace("\r\n", "")
-
-
-def _lines(text: str, start: int, end: int) -> range:
-    first = text.count("\n", 0, start)
-    if start == end:  # between two lines, or within one
-        return range(first, first if style.line_start(text, start) == start else first + 1)
-    return range(first, text.count("\n", 0, max(end - 1, start)) + 1)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.shared_folder import files
+from tests.shared_folder import files, migrated
+from tests.verifying.proofs import is_done, of_files
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats import kustomize
 from webhook.formats.migrate import migrate_text
+from webhook.verifying.comparison import Result
+from webhook.yamlpatch import style
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from webhook.files.results import FileResult
 
 OLD = "alpha.kubernetes.io/nvidia-gpu"
@@ -29,6 +30,24 @@ _TEXTS = ("helm", "jinja", "markdown")
 _BRANCHING = re.compile(r"^arena-")
 # Inline code in three backticks stopped it; CommonMark is certain about that (findings, M9).
 _NOW_MIGRATED = "kubernetes-gpu-guide-readme.md"
+_NOT_PROVABLE = dict.fromkeys(
+    (
+        *("kubeflow-labs-3-gpus-readme.md", "kubeflow-labs-4-gpus-readme.md"),
+        *("kubeflow-labs-6-tfjob-readme.md", "kubernetes-gpu-guide-readme.md"),
+    ),
+    "it has a code block that is no whole object",
+) | {
+    "kubeflow-labs-8-jupyter-readme.md": (
+        "spec.template.spec.containers[0].args occurs twice, and readers differ in which one "
+        "counts: delete one"
+    )
+}
+# What is only rendered or run: verify says so of the whole file.
+_NO_MANIFEST = {
+    "helm": "it is a template outside of a chart: render it, and compare the results",
+    "jinja": "it is a template: render it, and compare the results",
+    "other": "it is no manifest: its contents are not compared",
+}
 
 
 def classes() -> dict[str, tuple[str, str]]:
@@ -36,10 +55,6 @@ def classes() -> dict[str, tuple[str, str]]:
     (index,) = files("corpus/index.tsv")
     rows = [line.split("\t") for line in index.read_text().splitlines()[1:]]
     return {name: (notes[0], kind) for name, kind, _, notes, _ in rows}
-
-
-def migrated(file: Path) -> FileResult:
-    return migrate_text(Source.of(file.name, file.read_bytes()), Plan())
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +141,54 @@ def test_a_second_run_changes_nothing(results: dict[str, FileResult]) -> None:
 def test_no_published_manifest_is_taken_for_a_patch() -> None:
     for file in files("corpus/files/*.yaml", "corpus/guides/*.yaml"):
         assert not kustomize.is_patch(Source.of(file.name, file.read_bytes())), file.name
+
+
+def test_in_the_shared_corpus_only_lines_of_findings_change() -> None:
+    for file in files("corpus/files/*", "corpus/guides/*"):
+        source, result = Source.of(file.name, file.read_bytes()), migrated(file)
+        if source.kind not in {"yaml", "json"} or result.new_text is None:
+            continue
+        old, new = source.text.split("\n"), result.new_text.split("\n")
+        touched = {
+            line
+            for located in result.located
+            for fix in located.fix
+            for line in _lines(source.text, fix.start, fix.end)
+        }
+        stays = [line for number, line in enumerate(old) if number not in touched]
+        there = iter(new)
+        assert all(line in there for line in stays), file.name
+        assert source.text.count("\r\n") == 0 or "\n" not in result.new_text.replace("\r\n", "")
+
+
+def _lines(text: str, start: int, end: int) -> range:
+    first = text.count("\n", 0, start)
+    if start == end:  # between two lines, or within one
+        return range(first, first if style.line_start(text, start) == start else first + 1)
+    return range(first, text.count("\n", 0, max(end - 1, start)) + 1)
+
+
+def test_every_shared_file_that_is_done_is_equal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Templates, documents and programs apart: of these verify says why it cannot prove them."""
+    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    left = {}
+    for file in files("corpus/files/*", "corpus/guides/*.yaml"):
+        source, result = Source.of(file.name, file.read_bytes()), migrated(file)
+        text = source.text if result.new_text is None else result.new_text
+        found = of_files(file.name, source.raw, source.bytes_of(text))
+        why = {each.why for each in found if each.result is not Result.EQUAL}
+        if source.kind in _NO_MANIFEST:
+            assert why <= {_NO_MANIFEST[source.kind]}, file.name
+            reasons.update(why or ["nothing of it is legacy"])
+        elif is_done(result):
+            counts["not equal" if why else "equal"] += 1
+            counts["edited and equal"] += not why and result.new_text is not None
+            left.update(dict.fromkeys([file.name] if why else [], next(iter(why), "")))
+    with capsys.disabled():
+        print(f"\n../shared/corpus: {dict(counts)}; {dict(reasons)}")  # noqa: T201
+    assert left == _NOT_PROVABLE
+    assert counts["edited and equal"] >= 50
 
 
 def test_the_statistics(results: dict[str, FileResult], capsys: pytest.CaptureFixture[str]) -> None:
