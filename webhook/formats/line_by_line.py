@@ -27,6 +27,7 @@ _ENTRY = re.compile(
     r"(?P<value>(?:[ \t].*)?)$"
 )
 _AMOUNT = re.compile(r"[\"']?(?:[1-9][0-9]*|@+)[\"']?[ \t]*(?:#.*)?")
+_AFTER = re.compile(r"[\"']|[ \t]+#.*")
 _SECTION = re.compile(r"[ \t]*(?:- )?[\"']?(?:limits|requests)[\"']?[ \t]*:[ \t]*(?:#.*)?$")
 
 
@@ -44,22 +45,71 @@ def renamed(
 ) -> Iterator[Located]:
     """A finding for each line with the legacy name as a key; with a `fix` if it can be renamed."""
     lines = list(lines_of(template.shown, region.start, region.end))
-    for number, line in enumerate(lines):
-        entry = _ENTRY.match(line.text)
-        if entry is None or entry["name"] not in settings.legacy_resources:
-            continue
+    found = {
+        number: entry for number, line in enumerate(lines) if (entry := _ENTRY.match(line.text))
+    }
+    entries = {n: each for n, each in found.items() if each["name"] in settings.legacy_resources}
+    reasons = {n: _why_not(template, lines, n, each, settings) for n, each in entries.items()}
+    refused = _refused_together(source, template, lines, [n for n in entries if not reasons[n]])
+    for number, entry in entries.items():
+        line = lines[number]
         start = line.start + entry.start("name")
         place = source.place(line.start + len(entry["indent"]), line.start + len(line.text))
-        why = _why_not(template, lines, number, entry, settings)
+        why = reasons[number]
+        if number in refused:
+            why = f"a request needs the same limit; write {settings.gpu_resource} with it in both"
         name, new = entry["name"], settings.gpu_resource
         if why:
             message = f"{name} is offered by no node, and is not renamed: {why}"
             yield Located(CODE, message, Status.MANUAL, place)
             continue
-        value = source.text[line.start + entry.start("value") :].split("\n", 1)[0].strip()
+        value = _value(source, line)
         message = f"{name} is offered by no node; write {new}: {value}"
         fix = (Replacement(start, start + len(name), new),)
         yield Located(CODE, message, Status.FIXABLE, place, fix=fix)
+
+
+def _refused_together(
+    source: Source, template: Template, lines: list[Line], numbers: list[int]
+) -> set[int]:
+    """The entries that the API server would refuse under the current name.
+
+    A request counts only beside a limit of the same amount, wherever it is there.
+    """
+    containers: dict[int | None, list[int]] = {}
+    for number in numbers:
+        containers.setdefault(_holder(lines, _holder(lines, number)), []).append(number)
+    return {
+        n for each in containers.values() if _differ(source, template, lines, each) for n in each
+    }
+
+
+def _differ(source: Source, template: Template, lines: list[Line], numbers: list[int]) -> bool:
+    """Whether a container may have a request without the same limit."""
+    limits = [n for n in numbers if "limits" in lines[_holder(lines, n) or 0].text]
+    branches = {n: template.arms_around(lines[n].start, lines[n].start) for n in numbers}
+    for request in (n for n in numbers if n not in limits):
+        beside = [n for n in limits if not template.is_either(lines[n].start, lines[request].start)]
+        is_limited = any(template.covers(branches[n], branches[request]) for n in beside)
+        amounts = {_AFTER.sub("", _value(source, lines[n])) for n in (request, *beside)}
+        if not is_limited or len(amounts) > 1:
+            return True
+    return False
+
+
+def _value(source: Source, line: Line) -> str:
+    """The amount on a line of an entry, as it is written."""
+    entry = _ENTRY.match(line.text)
+    start = line.start + (entry.start("value") if entry else 0)
+    return source.text[start:].split("\n", 1)[0].strip()
+
+
+def _holder(lines: list[Line], number: int | None) -> int | None:
+    """The line above that holds this one, by its indent."""
+    if number is None:
+        return None
+    above = (n for n in range(number - 1, -1, -1) if not lines[n].is_blank)
+    return next((n for n in above if lines[n].indent < lines[number].indent), None)
 
 
 def _why_not(
@@ -70,7 +120,7 @@ def _why_not(
         return f"it has no amount; write {new} where one is meant"
     indent = len(entry["indent"])
     above = [n for n in range(number - 1, -1, -1) if not lines[n].is_blank]
-    holder = next((n for n in above if lines[n].indent < indent), None)
+    holder = _holder(lines, number)
     level = next(
         (n for n in above if lines[n].indent == indent and _SECTION.match(lines[n].text)), None
     )

@@ -98,11 +98,7 @@ class Done:
             # It is unknown which of its pods has the label.
             renamed = line_by_line.renamed(self.source, template, region, self.plan.settings)
             is_left = IGNORE in self.source.text[region.start : region.end]
-            found = [
-                each
-                for each in renamed
-                if not is_left and self.plan.asks(each.code) and (each.fix or not self.prose)
-            ]
+            found = [each for each in renamed if not is_left and self.plan.asks(each.code)]
             if why := legacy_pods.in_region(self.source, region, self.plan):
                 found = [each.undone(why) if each.fix else each for each in found]
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
