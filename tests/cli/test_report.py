@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.cli.cluster_objects import node
 from tests.cli.test_scan_cluster import Cluster, owner
-from tests.doctor.installation import HEALTHY, having, namespace
+from tests.doctor.installation import HEALTHY, changed, configuration, having, namespace
 from webhook.cluster.client import Fault
 from webhook.core.settings import Settings
 from webhook.doctor import facts, legacy_counts
@@ -33,6 +34,7 @@ EVENTS = "/api/v1/events"
 SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
 REFUSE = "validating/gpu-webhook-guard-refuse"
 REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
+LABEL = "gpu-webhook.dev/guard"
 
 
 @pytest.fixture
@@ -476,6 +478,179 @@ def test_a_modern_template_without_pods_needs_what_the_settings_add(
         assert found["owners"][0]["change"].startswith(f"{kind}/yearly: GPU pods ")
 
 
+TAINT = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+PODS = "/api/v1/namespaces/team/pods"
+# The taints of the GPU node, the template, what became of a pod of it, whether its owner is left.
+TAINTED: dict[str, tuple[list[Any], Any, tuple[int, dict[str, str]], bool]] = {
+    "it gets the toleration": (
+        [TAINT],
+        MODERN,
+        (201, {"gpu-webhook.dev/repaired": "GPU201"}),
+        True,
+    ),
+    "the API server adds it": ([TAINT], MODERN, (201, {}), False),
+    "none can be tried": ([TAINT], MODERN, (403, {}), True),
+    "it has the toleration": ([TAINT], TOLERANT, (403, {}), False),
+    "no node has the taint": ([], MODERN, (403, {}), False),
+}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob"])
+@pytest.mark.parametrize(("taints", "spec", "tried", "left"), TAINTED.values(), ids=TAINTED)
+def test_a_modern_template_without_pods_needs_the_toleration_of_gpu_nodes(
+    taints: list[Any],
+    spec: Any,
+    tried: tuple[int, dict[str, str]],
+    left: bool,  # noqa: FBT001
+    kind: str,
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    """A Deployment that an autoscaler has scaled to 0, a CronJob that runs once a year."""
+    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, *taints)]})
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
+    pod = json.dumps(pod_of(spec, annotations=tried[1])).encode()
+    cluster.refusals[PODS] = (tried[0], pod, {})
+    obj = made_from(spec, replicas=0)
+    if kind == "CronJob":
+        obj = {"spec": {"suspend": True, "jobTemplate": obj}}
+    metadata = {"name": "yearly", "namespace": "team"}
+    version = "batch/v1" if kind == "CronJob" else "apps/v1"
+    cluster.list_has(kind, {"apiVersion": version, "kind": kind, **obj, "metadata": metadata})
+    code, found = report()
+    assert (code, owners(found)) == (
+        (LEFT, [(kind, "yearly", 1, ["GPU201"])]) if left else (SAFE, [])
+    )
+    tolerates = spec is TOLERANT or not taints
+    assert [(path, body["spec"]) for path, body in cluster.posted] == [(PODS, spec)] * (
+        not tolerates
+    )
+
+
+@pytest.mark.parametrize("is_repaired", [True, False])
+def test_one_pod_that_is_repaired_speaks_for_the_templates_that_lack_the_same(
+    is_repaired: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    """One that is not does not: a policy may add the toleration to some pods only."""
+    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, TAINT)]})
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
+    for name in ("a", "b", "c"):
+        metadata = {"name": name, "namespace": "team"}
+        obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(MODERN, replicas=0)}
+        cluster.list_has("Deployment", obj | {"metadata": metadata})
+    notes = {"gpu-webhook.dev/repaired": "GPU201"} if is_repaired else {}
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN, annotations=notes)).encode(), {})
+    code, found = report()
+    assert (code, len(found["owners"])) == ((LEFT, 3) if is_repaired else (SAFE, 0))
+    assert len(cluster.posted) == (1 if is_repaired else 3)
+
+
+@pytest.mark.parametrize("kind", ["nodes", "namespaces"])
+def test_whether_tolerations_are_missing_is_a_gap_without_the_right(
+    kind: str, cluster: Cluster, report: Any
+) -> None:
+    cluster.say(f"/api/v1/{kind}", 403, b'{"message": "no"}')
+    code, found = report()
+    what = f"which modern templates lack the toleration of GPU nodes: {kind}: 403: no"
+    what = f"what is guarded, and {what}" if kind == "namespaces" else what
+    assert (code, found["gaps"]) == (UNKNOWN, [what])
+
+
+# Of the namespace: its name, its labels, the entry of the webhook, and whether it is left alone.
+SPACES: dict[str, tuple[str, dict[str, str], dict[str, Any], bool]] = {
+    "any": ("team", {}, {}, False),
+    "one that opts out": ("team", {"gpu-webhook.dev/ignore": "true"}, {}, True),
+    "one with another value of that label": ("team", {"gpu-webhook.dev/ignore": "no"}, {}, False),
+    "kube-system": ("kube-system", {}, {}, True),
+    "the namespace of the webhook": ("gpu-webhook", {}, {}, True),
+    "one that the administrator left out": (
+        "team",
+        {},
+        {"namespaceSelector": {"matchLabels": {"gpu-repair": "enabled"}}},
+        True,
+    ),
+    "one that the administrator chose": (
+        "team",
+        {"gpu-repair": "enabled"},
+        {"namespaceSelector": {"matchLabels": {"gpu-repair": "enabled"}}},
+        False,
+    ),
+    "any, with an entry for all": ("kube-system", {}, {"namespaceSelector": None}, False),
+}
+
+
+@pytest.mark.parametrize(("name", "labels", "entry", "alone"), SPACES.values(), ids=SPACES)
+def test_what_is_legacy_where_nothing_comes_to_the_webhook_does_not_need_it(
+    name: str,
+    labels: dict[str, str],
+    entry: dict[str, Any],
+    alone: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(facts, "read", lambda *_: changed("mutating/gpu-webhook", **entry))
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace(name, **labels)]})
+    cluster.have("Deployment", "plugin", namespace=name)
+    code, found = report()
+    assert (code, len(found["owners"])) == ((SAFE, 0) if alone else (LEFT, 1))
+    note = f"namespaces that the webhook leaves alone: {name}"
+    assert (note in found["notes"]) is alone
+
+
+def test_another_configuration_may_send_what_ours_leaves_out(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a second one for a few namespaces first."""
+    chosen = {"namespaceSelector": {"matchLabels": {"gpu-repair": "enabled"}}}
+    ours = changed("mutating/gpu-webhook", **chosen)
+    canary = {"mutating/gpu-webhook-canary": HEALTHY.configurations["mutating/gpu-webhook"]}
+    both = replace(ours, configurations={**ours.configurations, **canary})
+    monkeypatch.setattr(facts, "read", lambda *_: both)
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
+    cluster.have("Deployment", "train")
+    assert report()[0] == LEFT
+
+
+@pytest.mark.parametrize(
+    ("kind", "notes", "left"),
+    [
+        pytest.param("Pod", {"kubernetes.io/config.mirror": "x"}, False, id="a static pod"),
+        pytest.param("Pod", {}, True, id="a pod whose author names a node as its owner"),
+        pytest.param("Deployment", {}, True, id="a Deployment whose author does"),
+    ],
+)
+def test_a_static_pod_never_comes_to_the_webhook(
+    kind: str,
+    notes: dict[str, str],
+    left: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    cluster.have(kind, "plugin-a", owner("a", "Node", "v1"), annotations=notes)
+    assert report()[0] == (LEFT if left else SAFE)
+
+
+def test_an_owner_of_the_whole_cluster_has_objects_in_many_namespaces(
+    cluster: Cluster, report: Any
+) -> None:
+    """Where nothing comes to the webhook, and elsewhere."""
+    spaces = [namespace("kube-system"), namespace("team")]
+    cluster.say_json("/api/v1/namespaces", {"items": spaces})
+    serve(cluster, "Tenant")
+    served = {"name": "tenants", "kind": "Tenant", "namespaced": False, "verbs": ["list"]}
+    cluster.say_json("/apis/example.org/v1", {"resources": [served]})
+    of_tenant = owner("t", "Tenant", "example.org/v1")
+    cluster.say_json("/apis/example.org/v1/tenants/t", {"metadata": {"name": "t", "uid": "u"}})
+    cluster.have("Deployment", "a", of_tenant, namespace="kube-system")
+    assert report()[0] == SAFE
+    cluster.have("Deployment", "b", of_tenant, namespace="team")
+    code, found = report()
+    assert (code, owners(found)) == (LEFT, [("Tenant", "t", 1, ["GPU101"])])
+
+
 @pytest.mark.parametrize(
     ("text", "spec", "codes"),
     [
@@ -785,36 +960,187 @@ def test_quotas_with_legacy_names_need_no_webhook(cluster: Cluster, report: Any)
     )
 
 
-GUARDS: dict[str, tuple[list[str], str, str]] = {
+GUARD = configuration("guard/webhook.yaml")
+BOTH_GUARDS = {**GUARD, **configuration("guard-refuse/webhook.yaml")}
+FOR_ALL: dict[str, Any] = {"webhooks": [{"name": "guard.gpu-webhook.dev"}]}
+# The configurations, the mode of the rule, the labels of the namespace, and what ends.
+GUARDS: dict[str, tuple[dict[str, Any], str, dict[str, str], str]] = {
     "both entries": (
-        ["mutating/gpu-webhook-guard", REFUSE],
+        BOTH_GUARDS,
         "enforce",
+        {LABEL: "enabled"},
         "hides GPUs from and refuses GPUs to",
     ),
-    "the entry that refuses, alone": ([REFUSE], "enforce", "refuses GPUs to"),
-    "the entry that changes pods, alone": (
-        ["mutating/gpu-webhook-guard"],
+    "the entry that refuses, alone": (
+        {REFUSE: BOTH_GUARDS[REFUSE]},
         "enforce",
+        {LABEL: "enabled"},
+        "refuses GPUs to",
+    ),
+    "the entry that changes pods, alone": (
+        GUARD,
+        "enforce",
+        {LABEL: "enabled"},
         "hides GPUs from",
     ),
-    "no entry": ([], "enforce", ""),
-    "a rule that only warns": ([REFUSE], "warn", ""),
+    "an entry that an administrator changed to select all": (
+        {"mutating/gpu-webhook-guard": FOR_ALL},
+        "enforce",
+        {},
+        "hides GPUs from",
+    ),
+    "a namespace that opts out": (
+        GUARD,
+        "enforce",
+        {LABEL: "enabled", "gpu-webhook.dev/ignore": "true"},
+        "",
+    ),
+    "a namespace without the label": (GUARD, "enforce", {}, ""),
+    "another value of the label": (GUARD, "enforce", {LABEL: "true"}, ""),
+    "a configuration without entries": (
+        {"mutating/gpu-webhook-guard": {"webhooks": []}},
+        "enforce",
+        {LABEL: "enabled"},
+        "",
+    ),
+    "no entry": ({}, "enforce", {LABEL: "enabled"}, ""),
+    "a rule that only warns": (BOTH_GUARDS, "warn", {LABEL: "enabled"}, ""),
 }
 
 
-@pytest.mark.parametrize(("entries", "mode", "does"), GUARDS.values(), ids=GUARDS)
+@pytest.mark.parametrize(("entries", "mode", "labels", "does"), GUARDS.values(), ids=GUARDS)
 def test_the_guard_ends_with_the_webhook(
-    entries: list[str], mode: str, does: str, report: Any, monkeypatch: pytest.MonkeyPatch
+    entries: dict[str, Any],
+    mode: str,
+    labels: dict[str, str],
+    does: str,
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = replace(
-        having({name: {} for name in entries}),
-        settings=parse(f"policy: {{rules: {{GPU303: {mode}}}}}"),
-        guarded=(namespace("team", **{"gpu-webhook.dev/guard": "enabled"}),),
-    )
-    monkeypatch.setattr(facts, "read", lambda *_: found)
+    settings = parse(f"policy: {{rules: {{GPU303: {mode}}}}}")
+    monkeypatch.setattr(facts, "read", lambda *_: replace(having(entries), settings=settings))
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team", **labels)]})
     code, said = report()
     text = f"the guard {does} pods that requested none, in team"
     assert (code, said["policies"]) == ((LEFT, {"GPU303": text}) if does else (SAFE, {}))
+
+
+# The replicas of a legacy ReplicaSet and of a modern one of the same owner, and what is left.
+SETS: dict[str, tuple[int, int | None, bool]] = {
+    "the one without pods is the history": (0, 2, False),
+    "an unfinished rollout": (1, 1, True),
+    "both without pods: either may get some": (0, 0, True),
+    "it is the only one": (0, None, True),
+}
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["its owner is there", "it is not"])
+@pytest.mark.parametrize(("legacy", "modern", "left"), SETS.values(), ids=SETS)
+def test_the_history_of_a_custom_owner_makes_no_pods(
+    legacy: int,
+    modern: int | None,
+    left: bool,  # noqa: FBT001
+    is_there: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    """A Rollout of Argo keeps ten ReplicaSets, as a Deployment does."""
+    group = "argoproj.io"
+    serve(cluster, "Rollout", custom({"template": {"spec": MODERN}}, uid="d"), group=group)
+    of_rollout = [owner("a", "Rollout", f"{group}/v1", "d")]
+    if is_there:
+        rollout = {"metadata": {"name": "a", "namespace": "team", "uid": "d"}}
+        cluster.say_json(f"/apis/{group}/v1/namespaces/team/rollouts/a", rollout)
+    else:
+        cluster.say_json(f"/apis/{group}/v1/namespaces/team/rollouts/a", {"metadata": {}})
+    for name, spec, replicas in (("a-1", LEGACY, legacy), ("a-2", MODERN, modern)):
+        if replicas is not None:
+            metadata = {"name": name, "namespace": "team", "ownerReferences": of_rollout}
+            cluster.list_has(
+                "ReplicaSet", made_from(spec, replicas=replicas) | {"metadata": metadata}
+            )
+    assert report()[0] == (LEFT if left or not is_there else SAFE)
+
+
+# A status of a kind, and whether it says that no more pods are made.
+ENDS: dict[str, tuple[str, str, Any, bool]] = {
+    "a JobSet": ("JobSet", "jobset.x-k8s.io", done("Completed"), True),
+    "a suspended JobSet": ("JobSet", "jobset.x-k8s.io", done("Suspended"), False),
+    "a job of Kubeflow": ("PyTorchJob", "kubeflow.org", done("Succeeded"), True),
+    "one that failed": ("MPIJob", "kubeflow.org", done("Failed"), True),
+    "one that runs": ("TFJob", "kubeflow.org", done("Running"), False),
+    "a RayJob": ("RayJob", "ray.io", {"jobDeploymentStatus": "Complete"}, True),
+    "a RayJob that is tried again": (
+        "RayJob",
+        "ray.io",
+        {"jobDeploymentStatus": "Retrying"},
+        False,
+    ),
+    "a RayCluster, which ends never": ("RayCluster", "ray.io", done("Succeeded"), False),
+    "a Job of Volcano": ("Job", "batch.volcano.sh", {"state": {"phase": "Completed"}}, True),
+    "one that may go on": ("Job", "batch.volcano.sh", {"state": {"phase": "Aborted"}}, False),
+    "one without a status": ("Job", "batch.volcano.sh", None, False),
+}
+
+
+@pytest.mark.parametrize(("kind", "group", "status", "ends"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("days", [3, 31], ids=["lately", "long ago"])
+def test_finished_jobs_of_known_custom_kinds_count_as_long_as_jobs(
+    days: int,
+    kind: str,
+    group: str,
+    status: Any,
+    ends: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named = f"workloads: {{kinds: [{{kind: {kind}, group: {group}, templates: [/spec/a]}}]}}"
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=parse(named)))
+    obj = custom({"a": {"spec": LEGACY}}) | {"status": status}
+    obj["metadata"]["creationTimestamp"] = created(days)
+    serve(cluster, kind, obj, group=group)
+    assert report()[0] == (SAFE if ends and days > 30 else LEFT)
+
+
+# The codes in the template of an owner and on its pod, and those for which the owner is left.
+COPIED: dict[str, tuple[str, str, list[str]]] = {
+    "a template that was copied from a repaired pod": ("GPU101,GPU201", "GPU101,GPU201", []),
+    "the same with another order": ("GPU101,GPU201", "GPU201,GPU101", []),
+    "a pod of it that was repaired": ("GPU101,GPU201", "GPU201", ["GPU201"]),
+    "a pod that has what its template names and lacks": ("GPU201", "GPU201", ["GPU201"]),
+    "a template without codes": ("", "GPU101", ["GPU101"]),
+}
+
+
+@pytest.mark.parametrize(("template", "pod", "left"), COPIED.values(), ids=COPIED)
+def test_the_codes_that_a_template_has_are_no_repairs_of_its_pods(
+    template: str, pod: str, left: list[str], cluster: Cluster, report: Any
+) -> None:
+    """To write into a manifest what its pods have, people copy a pod."""
+    note = "gpu-webhook.dev/repaired"
+    for kind, name, by in (("Deployment", "a", None), ("ReplicaSet", "a-1", "Deployment")):
+        made = made_from(TOLERANT, replicas=1)
+        made["spec"]["template"]["metadata"] = {"annotations": {note: template}}
+        of = [owner("a", by, "apps/v1", "a")] if by else []
+        metadata = {"name": name, "namespace": "team", "uid": name, "ownerReferences": of}
+        cluster.list_has(kind, {**made, "apiVersion": "apps/v1", "metadata": metadata})
+    of_set = [owner("a-1", "ReplicaSet", "apps/v1", "a-1")]
+    cluster.list_has(
+        "Pod",
+        pod_of(
+            TOLERANT,
+            name="a-1-x",
+            namespace="team",
+            ownerReferences=of_set,
+            annotations={note: pod},
+        ),
+    )
+    code, found = report()
+    assert (code, [each["codes"] for each in found["owners"]]) == (
+        (LEFT, [left]) if left else (SAFE, [])
+    )
 
 
 @pytest.mark.parametrize(("replicas", "code"), [(0, SAFE), (1, LEFT)])
@@ -969,6 +1295,7 @@ FORGED: dict[str, tuple[float, dict[str, float], list[str], bool]] = {
     "one came then to a namespace without a name": (45, {"other": 2}, ["GPU101"], True),
     "such a repair was made then": (45, {"GPU201": 2}, ["GPU201"], True),
     "nobody counted then": (0.0, {}, ["GPU101"], True),
+    "a newer server made a repair that is not known here": (45, {"GPU299": 2}, ["GPU299"], True),
 }
 
 

@@ -13,6 +13,7 @@ import orjson
 import pytest
 import yaml
 
+from tests.cluster import nodes
 from tests.cluster.client import path_of, until
 from tests.cluster.controlplane import ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 
 NAMESPACE = "gpu-webhook"
 SAFE, UNKNOWN, LEFT = 0, 2, 3
-# Pods get the toleration of GPU nodes in one namespace only.
+# Pods get the toleration of GPU nodes in two namespaces only.
 TOLERATING = """\
 policy:
   rules: {GPU201: off}
-  overrides: [{namespaces: [tolerating], rules: {GPU201: enforce}}]
+  overrides: [{namespaces: [tolerating, idle], rules: {GPU201: enforce}}]
 """
 
 
@@ -331,12 +332,48 @@ def test_legacy_objects_of_a_namespace_that_opts_out_do_not_need_the_webhook(
     client.create(made_by("Deployment", pod(alpha())), team)
     found = installed.report()[1]
     assert [each for each in found["owners"] if each["namespace"] == team] == []
-    assert f"namespaces that opt out, where nothing is repaired: {team}" in found["notes"]
+    (note,) = [each for each in found["notes"] if "the webhook leaves alone" in each]
+    assert {team, "kube-system", NAMESPACE} <= set(note.rpartition(": ")[2].split(", "))
     label = ("label", "namespace", team, "--overwrite")
     installed.cluster.kubectl(*label, "gpu-webhook.dev/ignore=false")
     found = installed.report()[1]
     assert [each["kind"] for each in found["owners"] if each["namespace"] == team] == ["Deployment"]
     installed.cluster.kubectl(*label, "gpu-webhook.dev/ignore=true")
+
+
+def test_a_modern_template_without_pods_is_tried_on_the_nodes(installed: Installed) -> None:
+    """A dry run shows it: only in one of the namespaces the webhook adds the toleration."""
+    cluster, taint = installed.cluster, {"key": NVIDIA, "effect": "NoSchedule"}
+    scaled = made_by("Deployment", pod(modern()), 0)
+    yearly = made_by("CronJob", pod(modern()))
+    tolerations = [{"key": NVIDIA, "operator": "Exists"}]
+    migrated = made_by("Deployment", pod(modern(), tolerations=tolerations), 0)
+    for team in ("idle", "spared"):
+        cluster.make_namespace(team)
+        for made in (scaled, yearly, named(migrated, "migrated")):
+            cluster.client.create(made, team)
+
+    def left() -> list[tuple[str, str]]:
+        rows = installed.report()[1]["owners"]
+        return [(each["kind"], each["namespace"]) for each in rows if each["codes"] == ["GPU201"]]
+
+    assert left() == []
+    nodes.add(cluster.client, [gpu_node("tainted", 8, taints=[taint])])
+    try:
+        assert left() == [("CronJob", "idle"), ("Deployment", "idle")]
+    finally:
+        cluster.client.delete("Node", "tainted")
+    assert left() == []
+
+
+def test_what_is_legacy_in_kube_system_does_not_need_the_webhook(installed: Installed) -> None:
+    client, space = installed.cluster.client, "kube-system"
+    before = installed.report()[1]["owners"]
+    plugin = client.create(made_by("DaemonSet", pod(alpha())), space).body["metadata"]["name"]
+    try:
+        assert installed.report()[1]["owners"] == before
+    finally:
+        client.delete("DaemonSet", plugin, space)
 
 
 def test_a_repair_of_a_modern_pod_that_ended_is_left(installed: Installed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tests.doctor.installation import (
     OTHER,
     POLICY,
     REPAIR,
+    REPAIRED,
     bound,
     by_chain,
     called_at,
@@ -53,7 +55,17 @@ KINDS = with_settings(
 )
 POD_RULE = HEALTHY.configurations[REPAIR]["webhooks"][0]["rules"][0]
 REPAIRING = with_settings("workloads: {repair: true}")
-LABELLED = (namespace("ml"), namespace("web"))
+LABEL = "gpu-webhook.dev/guard"
+LABELLED = tuple(namespace(name, **{LABEL: "enabled"}) for name in ("ml", "web"))
+MISSPELT = tuple(
+    namespace(name, **{LABEL: value})
+    for name, value in (("a", "true"), ("b", "Enabled"), ("c", "disabled"), ("d", "enabled"))
+)
+# Another webhook took the toleration away, and left the rest.
+UNTOLERATED = copy.deepcopy(REPAIRED)
+UNTOLERATED["metadata"]["annotations"] = {"gpu-webhook.dev/repaired": "GPU101,GPU201"}
+TOLERATED = copy.deepcopy(UNTOLERATED)
+TOLERATED["spec"]["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 ENFORCED = "policy: {overrides: [{namespaces: [ml, web], rules: {GPU303: enforce}}]}"
 FORBIDDEN = "pods is forbidden: insufficient quota to match these scopes"
 WAITING = {"name": "watch", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
@@ -133,6 +145,14 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "a repair is undone, and the annotation stays": (
         replace(having(foreign("zz")), trial=tried(NOTED)),
+        "dry run",
+    ),
+    "a repair is undone, but for the GPUs": (
+        replace(having(foreign("zz")), trial=tried(UNTOLERATED)),
+        "dry run",
+    ),
+    "a repair with a toleration": (
+        replace(HEALTHY, trial=tried(TOLERATED)),
         "dry run",
     ),
     "a repair is undone, and only the warning is left": (
@@ -491,6 +511,14 @@ TABLE: dict[str, tuple[Facts, str]] = {
         with_image("gpu:9.9.9"),
         "versions",
     ),
+    "an image of another version, as releases are often tagged": (
+        with_image("registry.example:5000/gpu:v9.9.9"),
+        "versions",
+    ),
+    "an image of another version, with its digest": (
+        with_image("gpu:9.9.9@sha256:" + "a" * 64),
+        "versions",
+    ),
     # order
     "no other webhook": (
         having({**GUARD, **foreign("services", "services")}),
@@ -514,15 +542,23 @@ TABLE: dict[str, tuple[Facts, str]] = {
     "no guard": (HEALTHY, "guard"),
     "a guard without namespaces": (having(GUARD), "guard"),
     "a guard that does nothing": (
-        replace(having(GUARD), guarded=LABELLED),
+        replace(having(GUARD), labelled=LABELLED),
         "guard",
     ),
     "a guard that works": (
-        with_settings(ENFORCED, guarded=LABELLED, configurations=having(GUARD).configurations),
+        with_settings(ENFORCED, labelled=LABELLED, configurations=having(GUARD).configurations),
+        "guard",
+    ),
+    "labels with other values": (
+        with_settings(ENFORCED, labelled=MISSPELT, configurations=having(GUARD).configurations),
+        "guard",
+    ),
+    "labels with other values, and no guard": (
+        replace(HEALTHY, labelled=MISSPELT[:3]),
         "guard",
     ),
     "labels without a guard": (
-        replace(HEALTHY, guarded=LABELLED),
+        replace(HEALTHY, labelled=LABELLED),
         "guard",
     ),
     "the refusing half alone": (
@@ -530,7 +566,7 @@ TABLE: dict[str, tuple[Facts, str]] = {
         "guard",
     ),
     "labels without a guard, from Helm": (
-        replace(HEALTHY, guarded=LABELLED, deployment=of_helm("gpus")),
+        replace(HEALTHY, labelled=LABELLED, deployment=of_helm("gpus")),
         "guard",
     ),
     "a right is missing, from Helm": (

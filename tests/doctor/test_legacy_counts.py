@@ -413,6 +413,12 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         ["which pods are behind the Services that are called: 403: no"],
         True,
     ),
+    "a time that is no number": (
+        WHOLE,
+        {"a": PAGE.format(last=0, more=f'{SEEN}{{namespace="ml"}} NaN\n')},
+        [f'what came to a: {UNREAD}a line of them is damaged: {SEEN}{{namespace="ml"}} NaN'],
+        True,
+    ),
     "servers that no object has reached since they started": (
         WHOLE,
         {"a": UNASKED, "b": UNASKED},
@@ -508,6 +514,7 @@ def test_the_last_repair_by_each_rule_that_modern_pods_need() -> None:
     more = 'gpu_webhook_rule_last_repair_timestamp_seconds{{rule="{}"}} {}\n'
     pages = {
         "a": PAGE.format(last=NOW, more=more.format("GPU202", 5e8) + more.format("GPU303", 9e8)),
-        "b": PAGE.format(last=NOW, more=more.format("GPU202", 6e8)),
+        "b": PAGE.format(last=NOW, more=more.format("GPU202", 6e8) + more.format("GPU299", 7e8)),
     }
-    assert read(WHOLE, **pages).repairs == {"GPU202": 6e8}
+    newer = {"GPU299": 7e8}  # only a newer version knows what it does
+    assert read(WHOLE, **pages).repairs == {"GPU202": 6e8, **newer}

@@ -11,35 +11,47 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from webhook.cli import file_command, scan_cluster
+from webhook.cli import file_command, report_templates, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
 from webhook.cluster import answers, client, listing, objects, other_kinds, workload_status
-from webhook.core.modes import IGNORE
 from webhook.doctor import facts, legacy_counts, policies
 from webhook.doctor.lines import few
 from webhook.files.results import Plan, Status
 from webhook.kube.pod import as_map
 from webhook.kube.times import DAY, seconds_of
 from webhook.reports.usage import LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
-from webhook.rules import ALL, is_legacy, is_repair, legacy_name_elsewhere, quota_names
+from webhook.rules import (
+    ALL,
+    is_legacy,
+    is_repair,
+    legacy_name_elsewhere,
+    missing_toleration,
+    quota_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from webhook.capacity.nodes import Inventory
+    from webhook.cluster.listing import Progress
     from webhook.files.results import Located
+
+    Raw = dict[str, Any]
 
 _EXIT = {SAFE: 0, UNKNOWN: 2, LEFT: 3}
 _HOUR = 3600.0
 _CODE = re.compile(r"\bGPU\d{3}\b")
 _NOTES = (
-    "templates in Secrets, in releases that Helm keeps, and outside of the cluster",
-    "modern templates without a pod: ask `gpu-webhook scan --cluster -A --inventory FILE`",
+    "templates in Secrets, in encoded text (base64, gzip) and outside of the cluster",
+    "what modern templates of custom kinds lack that have no pod, and taints of nodes to come",
     "namespaces that were opted out for a time: the webhook counted nothing there",
     "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
 _HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older template"
+_TOLERATIONS = "which modern templates lack the toleration of GPU nodes"
+_SPACES = f"what is guarded, and {_TOLERATIONS}"
 _QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
 # The webhook does nothing for these, such as a Deployment that was once applied as
 # extensions/v1beta1. The last two rules find what gives pods legacy names.
@@ -65,35 +77,35 @@ def _read(args: SimpleNamespace) -> Usage:
     with answered():
         installed = facts.read(api, args.namespace, args.pod_namespace)
     came = legacy_counts.read(api, installed)
-    unknown = [f"what is guarded: {why}"] if (why := installed.refusal("guarded")) else []
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
-    scan = scan_cluster.Scan(
-        SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
-        Plan(installed.settings, ignored=_NOT_FOR_PODS),
-        finished_since=installed.now - args.days * DAY,
-        counts=_is_needed,
-    )
     with progress() as show_progress:
+        namespaces, nodes, unlisted = _surroundings(api, installed, show_progress)
+        scan = scan_cluster.Scan(
+            SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
+            Plan(installed.settings, nodes, ignored=_NOT_FOR_PODS),
+            finished_since=installed.now - args.days * DAY,
+            static_pods=False,
+            counts=_is_needed,
+        )
         reported = list(scan.reported(show_progress))
-        gaps = [*came.gaps, *unknown, *(_unread(each) for each in reported if each.result.error)]
+        gaps = [*came.gaps, *unlisted, *(_unread(each) for each in reported if each.result.error)]
         try:
             own = installed.settings_map
             gaps += other_kinds.unread(api, installed.settings, show_progress, own)
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
-    ignored = _ignored(api)
+    ignored = sorted(_name(each) for each in namespaces if not policies.reaches(installed, each))
     gaps += _halfway(api, scan, ignored)
     if ignored:
-        notes.append(f"namespaces that opt out, where nothing is repaired: {few(ignored)}")
-    reported = [each for each in reported if each.is_legacy or each.came or _added(each)]
+        notes.append(f"namespaces that the webhook leaves alone: {few(ignored)}")
+    trials = report_templates.Trials(api, installed.settings)
+    reported = [
+        each for each in reported if each.itself.namespace not in ignored and _needs(each, trials)
+    ]
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
-    owners = [
-        _owner(each)
-        for each in reported
-        if each.top.namespace not in ignored and not _is_quota(each)
-    ]
+    owners = [_owner(each) for each in reported if not _is_quota(each)]
     try:
         owners += _of_events(api, came)
     except client.Fault as fault:
@@ -107,21 +119,39 @@ def _read(args: SimpleNamespace) -> Usage:
         last=came.last,
         kinds=came.kinds,
         repairs=came.repairs,
-        policies=dict(policies.in_force(installed)),
+        policies=dict(policies.in_force(installed, namespaces)),
         gaps=gaps,
         notes=notes,
         checked=scan.seen,
     )
 
 
-def _ignored(api: client.Client) -> list[str]:
-    """The namespaces that opt out: the webhook does nothing for what is legacy there."""
-    query = {"labelSelector": f"{IGNORE}=true"}
+def _surroundings(
+    api: client.Client, installed: facts.Facts, show_progress: Progress
+) -> tuple[list[Raw], Inventory | None, list[str]]:
+    """The namespaces, what the templates are compared with, and what is not known of both."""
     try:
-        found = [*listing.objects(api, "/api/v1/namespaces", lambda *_: None, query)]
-    except client.Fault:
-        return []  # so each of their owners is reported
-    return sorted(str(each["metadata"]["name"]) for each in found)
+        spaces = [*listing.objects(api, "/api/v1/namespaces", show_progress)]
+    except client.Fault as fault:  # so the owners of each are reported
+        return [], None, [f"{_SPACES}: namespaces: {fault}"]
+    try:
+        return spaces, report_templates.inventory(api, installed, spaces, show_progress), []
+    except client.Fault as fault:
+        return spaces, None, [f"{_TOLERATIONS}: nodes: {fault}"]
+
+
+def _name(obj: Raw) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _needs(reported: scan_cluster.Reported, trials: report_templates.Trials) -> bool:
+    """Whether its pods need the webhook."""
+    if reported.is_legacy or reported.came:
+        return True
+    added = _added(reported)
+    if {each.code for each in added} != {missing_toleration.CODE}:
+        return bool(added)
+    return trials.is_repaired(reported.itself, added[0].message)
 
 
 def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) -> Iterator[str]:

@@ -21,13 +21,13 @@ from webhook.cli.progress import progress
 from webhook.cluster import applied, client, objects, workload_status
 from webhook.core import object_size
 from webhook.core.errors import InputError
-from webhook.core.repaired_annotation import REPAIRED, codes_of
+from webhook.core.repaired_annotation import REPAIRED
 from webhook.evaluation import repair_record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
 from webhook.files.results import FileResult, Located, Plan, Report, Status
 from webhook.files.search_words import words
 from webhook.kube.labels import is_dns_label
-from webhook.kube.pod import Raw, as_map, is_finished
+from webhook.kube.pod import Raw, as_map, is_finished, is_mirror
 from webhook.kube.times import seconds_of
 from webhook.rules import is_legacy, legacy_resource
 from webhook.yamlpatch.places import Place
@@ -80,6 +80,7 @@ class Reported:
     others: int = 0  # more objects of the same owner with the same findings
     came: bool = False  # the last finding is that it was sent otherwise and repaired
     top: Reference = objects.NOBODY  # the topmost owner
+    itself: Reference = objects.NOBODY
     created: str = ""  # when the newest of the objects was created
 
     @property
@@ -105,13 +106,16 @@ class Scan:
     args: SimpleNamespace
     plan: Plan
     seen: int = 0
-    made: int = 0  # objects whose owner is checked itself
+    owned: int = 0  # objects whose owner is checked itself
     repaired: int = 0  # repaired objects; their owner still sends legacy ones
     finished_since: float = math.inf  # report what came then or later, if finished
+    static_pods: bool = True  # report those, too, which never come to the webhook
     counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
     halfway: dict[Reference, Raw] = field(default_factory=dict)  # their roll-out has not ended
     _alike: dict[object, Reported] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
+    _before: workload_status.Seen = field(default_factory=workload_status.Seen)
+    _idle: list[tuple[Reference, Reported]] = field(default_factory=list)  # those without pods
     _words: tuple[bytes, ...] = ()  # those that legacy objects have
     _named: set[Reference] = field(default_factory=set)  # those for which their owner is named
 
@@ -143,6 +147,8 @@ class Scan:
                 yield Reported(FileResult(kind.plural, error=_why(kind.kind, fault)))
                 if fault.away:
                     return
+            yield from (reported for by, reported in self._idle if not self._before.has_pods(by))
+            self._idle.clear()
 
     def _namespace(self) -> str:
         if self.args.all_namespaces:
@@ -171,35 +177,43 @@ class Scan:
         itself = objects.reference(obj)
         if obj["kind"] != "Pod":
             self._makers.add(itself)
+            self._before.add(obj)
         if workload_status.is_rolling_out(obj):
             self.halfway[itself] = obj
         if is_made and self._is_said(obj, maker):
-            self.made += 1
+            self.owned += 1
             return
         created = str(as_map(obj["metadata"]).get("creationTimestamp") or "")
-        is_old = seconds_of(created) < self.finished_since
-        if obj["kind"] == "Pod" and is_finished(obj) and (is_old or not self._came(obj)):
-            return
-        if is_old and self.finished_since < math.inf and workload_status.is_finished_job(obj):
+        if self._is_over(obj, is_old=seconds_of(created) < self.finished_since):
             return
         result, came = self._found(obj, maker if is_made else None)
         if _is_legacy(result) or result.error:
             self._named.add(itself)
         if not result.remarks:
-            self.made += is_made
+            self.owned += is_made
             return
         top = owners.top(obj)
         named = objects.reference(top)
-        reported = Reported(result, owner_of(top, obj), 0, came, named, created)
+        reported = Reported(result, applied.owner_of(top, obj), 0, came, named, itself, created)
+        if maker is not None and not is_made and top is not obj and workload_status.is_idle(obj):
+            self._idle.append((maker, reported))
+            return
         if maker is not None:
             found = tuple((each.code, each.path, each.message) for each in result.located)
-            said = named, obj["kind"], found, result.error
+            said = named, itself.namespace, obj["kind"], found, result.error
             alike = self._alike.setdefault(said, reported)
             if alike is not reported:
                 alike.others += 1
                 alike.created = max(alike.created, created)
                 return
         yield reported
+
+    def _is_over(self, obj: Raw, *, is_old: bool) -> bool:
+        """Whether it has finished and does not count any more."""
+        if obj["kind"] == "Pod":
+            is_static = is_mirror(obj) and not self.static_pods
+            return is_static or (is_finished(obj) and (is_old or not self._came(obj)))
+        return is_old and self.finished_since < math.inf and workload_status.is_finished_job(obj)
 
     def _found(self, obj: Raw, maker: Reference | None) -> tuple[FileResult, bool]:
         """The findings; whether the last one is that it was sent otherwise and repaired."""
@@ -217,11 +231,11 @@ class Scan:
         """Whether a repair is recorded on the object, and not yet in its manifest."""
         if obj["kind"] != "Pod":  # its codes stay when its manifest becomes modern
             return repair_record.has_words(as_map(obj.get("metadata"))) or bool(self._added(obj))
-        return any(map(self.counts, codes_of(obj)))
+        return any(map(self.counts, self._before.codes(obj)))
 
     def _added(self, obj: Raw) -> list[str]:
         """The repairs that count, if the object is modern and needs what they added."""
-        codes = codes_of(obj)
+        codes = self._before.codes(obj)
         added = [code for code in codes if self.counts(code) and not is_legacy(code)]
         if obj["kind"] == "Pod":
             return [] if any(map(is_legacy, codes)) else added
@@ -237,7 +251,7 @@ class Scan:
             advice = f": write that into its manifest (`gpu-webhook explain {codes[0]}`)"
             advice += "" if is_pod else f"; if it is there, remove the annotation {REPAIRED}"
         else:
-            codes = [*filter(is_legacy, codes_of(obj))] or [legacy_resource.CODE]
+            codes = [*filter(is_legacy, self._before.codes(obj))] or [legacy_resource.CODE]
             says = "it was sent legacy and repaired"
             advice = f" ({_rollout(maker)})" if maker else ": migrate what it is made from"
         message = f"{says} ({', '.join(codes)}){advice}"
@@ -272,11 +286,8 @@ def _without_zeros(result: FileResult) -> FileResult:
 
     They ask for nothing, and a repair leaves them, as a LimitRange may name them.
     """
-    located = tuple(
-        each
-        for each in result.located
-        if each.code != legacy_resource.CODE or each.status is not Status.NOTICE
-    )
+    zero = legacy_resource.CODE, Status.NOTICE
+    located = tuple(each for each in result.located if (each.code, each.status) != zero)
     return replace(result, located=located)
 
 
@@ -326,23 +337,10 @@ def _path(obj: Raw) -> str:
     return "/".join(filter(None, (named.namespace, named.kind, named.name)))
 
 
-def owner_of(top: Raw, obj: Raw) -> str:
-    """What a user must change: the file or tool of the object, or its last writer."""
-    named: Reference = objects.reference(top)
-    if named.kind == "Node":
-        return f"the file of this static pod on the node {named.name}"
-    kept = applied.keepers(top) or applied.keepers(obj)
-    if kept:
-        return ", ".join(kept)
-    by = applied.writers(top)
-    written = f" (last written by {by[0]})" if by else ""
-    return f"{named}{written}"
-
-
 def _why(kind: str, fault: client.Fault) -> str:
     if isinstance(fault, client.Refused):
         return f"{kind}s are not checked: the API server answered {fault}"
-    return f"the list of {kind}s failed:  {fault}"
+    return f"the list of {kind}s failed: {fault}"
 
 
 _WORDS = {
@@ -392,8 +390,8 @@ def _summary(reported: list[Reported], scan: Scan) -> str:
         words += f"; {unread:,} could not be checked (see the errors)"
     if scan.repaired:
         words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"
-    if scan.made:
-        words += f"; {scan.made:,} owned objects skipped"
+    if scan.owned:
+        words += f"; {scan.owned:,} owned objects skipped"
     counts = Counter(one.status for each in found for one in each.result.located)
     parts = [f"{counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
     return words + (f": {', '.join(parts)}" if parts else "")

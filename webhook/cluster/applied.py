@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from webhook.cluster.objects import reference
 from webhook.core.draft import Draft, copied
 from webhook.core.errors import EditError
 from webhook.evaluation import repair_record
@@ -264,3 +265,16 @@ def writers(obj: Raw) -> list[str]:
         if not entry.get("subresource") and str(entry.get("manager")) not in _ANONYMOUS_OWNERS
     )
     return list(dict.fromkeys(manager[:_LONGEST] for _, manager in reversed(found)))
+
+
+def owner_of(top: Raw, obj: Raw) -> str:
+    """What a user must change: the file or tool of the object, or its last writer."""
+    named = reference(top)
+    if named.kind == "Node":
+        return f"the file of this static pod on the node {named.name}"
+    kept = keepers(top) or keepers(obj)
+    if kept:
+        return ", ".join(kept)
+    by = writers(top)
+    written = f" (last written by {by[0]})" if by else ""
+    return f"{named}{written}"

@@ -1,15 +1,69 @@
-"""What a controller made: an object in, whether it runs or still makes pods out. Pure.
+"""What a controller made: objects in, whether they run or still make pods out. Pure.
 
 A controller goes on making pods from an older template until its rollout has ended.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from webhook.cluster import objects
+from webhook.core.repaired_annotation import codes_of
 from webhook.kube.pod import as_items, as_map, is_finished
+from webhook.rules import is_legacy
+
+if TYPE_CHECKING:
+    from webhook.cluster.objects import Reference
 
 Raw = dict[str, Any]
+
+# The last conditions of a Job, a JobSet and the kinds of Kubeflow, and the last phases of a RayJob
+# and of a Job of Volcano. That one can go on when it is `Aborted`.
+_ENDED = {"Complete", "Completed", "Succeeded", "Failed"}
+_PHASES = {"Complete", "Completed", "Failed", "Terminated"}
+
+
+_SETS = ("ReplicaSet", "ReplicationController")  # the latter of a DeploymentConfig
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of owners and templates before the pods that they make."""
+
+    _active: set[Reference] = field(default_factory=set)  # owners of a ReplicaSet with pods
+    _copied: dict[Reference, tuple[str, ...]] = field(default_factory=dict)  # codes in templates
+
+    def add(self, obj: Raw) -> None:
+        """Remember an object that is no pod."""
+        template = as_map(as_map(obj.get("spec")).get("template"))
+        if codes := codes_of(template):
+            self._copied[objects.reference(obj)] = codes
+        maker = objects.controller(obj)
+        if maker is not None and obj["kind"] in _SETS and is_used(obj):
+            self._active.add(maker)
+
+    def codes(self, obj: Raw) -> tuple[str, ...]:
+        """The codes of its repairs. A template that has the same was copied from a repaired pod.
+
+        Its pods keep them, and needed no repair of a legacy word: it would be in the template, too.
+        """
+        codes, maker = codes_of(obj), objects.controller(obj)
+        is_copy = maker is not None and self._copied.get(maker) == codes
+        return () if is_copy and any(map(is_legacy, codes)) else codes
+
+    def has_pods(self, maker: Reference) -> bool:
+        """Whether one of its ReplicaSets has: the others without pods are its history.
+
+        What custom kinds (Argo Rollouts) do with them, if none has pods, is not known.
+        """
+        return maker in self._active
+
+
+def is_idle(obj: Raw) -> bool:
+    """Whether it is a ReplicaSet without pods that another object made."""
+    is_set = obj["kind"] in _SETS and objects.controller(obj) is not None
+    return is_set and not is_used(obj)
 
 
 def is_used(obj: Raw) -> bool:
@@ -17,17 +71,22 @@ def is_used(obj: Raw) -> bool:
     match obj["kind"]:
         case "Pod":
             return not is_finished(obj) and not as_map(obj["metadata"]).get("deletionTimestamp")
-        case "ReplicaSet" | "ReplicationController":  # the latter of a DeploymentConfig
+        case kind if kind in _SETS:
             return as_map(obj.get("spec")).get("replicas") != 0
         case _:
             return not is_finished_job(obj)
 
 
 def is_finished_job(obj: Raw) -> bool:
-    """Whether it is a Job that makes no more pods; a suspended one will."""
-    conditions = as_items(as_map(obj.get("status")).get("conditions"))
-    met = {each.get("type") for _, each in conditions if each.get("status") == "True"}
-    return obj["kind"] == "Job" and bool(met & {"Complete", "Failed"})
+    """Whether it is a job that makes no more pods; a suspended one will."""
+    if not str(obj["kind"]).endswith(("Job", "JobSet")):
+        return False
+    status = as_map(obj.get("status"))
+    met = {
+        e.get("type") for _, e in as_items(status.get("conditions")) if e.get("status") == "True"
+    }
+    phases = {status.get("jobDeploymentStatus"), as_map(status.get("state")).get("phase")}
+    return bool(met & _ENDED or phases & _PHASES)
 
 
 def is_rolling_out(obj: Raw) -> bool:

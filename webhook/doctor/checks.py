@@ -39,7 +39,7 @@ CHECKS = (
     Check("entries", shipped, ("configurations", "settings_map", "services")),
     Check("versions", running.versions, ("version", "pods")),
     Check("order", registration.order, ("configurations",)),
-    Check("guard", registration.guard, ("configurations", "guarded")),
+    Check("guard", registration.guard, ("configurations", "labelled")),
     Check("workloads", registration.workloads, ("configurations", "settings_map")),
     Check("leftovers", leftovers, ("configurations", "bindings", "deployment"), False),
 )

@@ -17,7 +17,7 @@ from webhook.doctor import rights
 from webhook.doctor.leftovers import called, named
 from webhook.doctor.mounted_files import SERVER, File, file_of
 from webhook.issuing.objects import SECRET, secret_of
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import as_items, as_map, labels_of
 from webhook.settings.file import parse
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Facts:
     version: Raw = field(default_factory=dict)
     configurations: Mapping[str, Raw] = field(default_factory=dict)  # mutating/NAME: all there are
     bindings: tuple[Raw, ...] = ()  # ClusterRoleBindings of any installation
-    guarded: tuple[Raw, ...] = ()  # namespaces with the label of the guard
+    labelled: tuple[Raw, ...] = ()  # namespaces with the label of the guard, whatever its value
     deployment: Raw = field(default_factory=dict)
     # Each namespace that they name: whether the webhook is there. None: it may not be read.
     live: Mapping[str, bool | None] = field(default_factory=dict)
@@ -109,6 +109,11 @@ class Facts:
         """The data of the Secret."""
         return secret_of(self.secret).data
 
+    @property
+    def guarded(self) -> list[Raw]:
+        """The namespaces that the guard is to guard."""
+        return [each for each in self.labelled if labels_of(each).get(GUARD) == "enabled"]
+
     def entries(self, *names: str) -> Iterator[tuple[str, Raw]]:
         """The entries of these configurations, each with the name of its configuration."""
         for name in names:
@@ -137,9 +142,8 @@ class _Reader:
         path = address(*segments)
         return self.ask(name, lambda: answers.of_one(self._api, path), None) or {}
 
-    def all(self, name: str, *segments: str, **labels: str) -> tuple[Raw, ...]:
-        """The objects with these labels."""
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    def all(self, name: str, *segments: str, selector: str = "") -> tuple[Raw, ...]:
+        """The objects whose labels this selects."""
         query = {"labelSelector": selector} if selector else None
 
         def call() -> tuple[Raw, ...]:
@@ -162,7 +166,10 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
     bindings = tuple(each for each in bound if as_map(each.get("roleRef")).get("name") in _ROLES)
     deployment = next(iter(_deployed(reader, "deployment", namespace)), {})
     pod = _template(deployment)
-    labels = as_map(as_map(deployment.get("spec")).get("selector")).get("matchLabels") or {}
+    selector = as_map(as_map(deployment.get("spec")).get("selector"))
+    labels = ",".join(
+        f"{key}={value}" for key, value in as_map(selector.get("matchLabels")).items()
+    )
     file = file_of(pod, "--config")
     config_map = file.name if file and file.kind == "configMap" else ""
     settings_map = reader.one("settings_map", *here, "configmaps", config_map) if config_map else {}
@@ -183,9 +190,9 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         configurations=configurations,
         bindings=bindings,
         live=_live(reader, configurations, bindings),
-        guarded=reader.all("guarded", *core, "namespaces", **{GUARD: "enabled"}),
+        labelled=reader.all("labelled", *core, "namespaces", selector=GUARD),
         deployment=deployment,
-        pods=reader.all("pods", *here, "pods", **labels) if labels else (),
+        pods=reader.all("pods", *here, "pods", selector=labels) if labels else (),
         services=reader.all("services", *here, "services"),
         priority_class=reader.one("priority_class", *classes, priority) if priority else {},
         settings_map=settings_map,

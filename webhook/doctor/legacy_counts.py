@@ -48,7 +48,7 @@ _UNREACHED = (
     "its servers have judged nothing since they started, not even dry runs: others may be called, "
     "or ask again in a minute"
 )
-_SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+_SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\d{1,16}(?:\.\d+)?(?:e[+-]?\d\d?)?)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -251,12 +251,15 @@ def _metrics_of(pod: Raw, namespace: str) -> str:
 
 
 def _page(api: Client, path: str, *names: str) -> list[_Sample]:
-    """The metrics with these names."""
+    """The metrics with these names. Fault if one of them is no number of a server."""
     lines = api.get(path, {}, media_type="text/plain").decode(errors="replace").split("\n")
-    found = [_SAMPLE.fullmatch(line) for line in lines if line.startswith(names)]
-    return [
-        _Sample(one[1], dict(_LABEL.findall(one[2] or "")), float(one[3])) for one in found if one
-    ]
+    found = []
+    for line in filter(lambda each: each.startswith(names), lines):
+        one = _SAMPLE.fullmatch(line)
+        if one is None:
+            raise Fault(f"a line of them is damaged: {line[:100]}")
+        found.append(_Sample(one[1], dict(_LABEL.findall(one[2] or "")), float(one[3])))
+    return found
 
 
 def _add(found: Counted, server: str, samples: list[_Sample]) -> None:

@@ -1,38 +1,46 @@
-"""What only the webhook forbids or prevents: an installation in, what would end with it out."""
+"""What the webhook does where: an installation in, the rules in force and the namespaces out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import Mode, is_opted_out, modes_for
+from webhook.doctor.leftovers import OURS
 from webhook.doctor.lines import few
 from webhook.doctor.registration import GUARD, REFUSE
 from webhook.kube.pod import as_map
+from webhook.kube.selectors import selects
 from webhook.rules import above_limit, leak_guard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from webhook.doctor.facts import Facts
 
+    Raw = dict[str, Any]
+
+_NAME = "kubernetes.io/metadata.name"  # a label that the API server gives to each namespace
 _GUARDS = {GUARD: "hides GPUs from", REFUSE: "refuses GPUs to"}
 
 
-def in_force(facts: Facts) -> Iterator[tuple[str, str]]:
+def in_force(facts: Facts, namespaces: Iterable[Raw]) -> Iterator[tuple[str, str]]:
     """The rules that protect something, with what they protect."""
     does = [text for name, text in _GUARDS.items() if name in facts.configurations]
-    if does and (names := sorted(_guarded(facts))):
+    if does and (names := sorted(_guarded(facts, namespaces))):
         text = f"the guard {' and '.join(does)} pods that requested none, in {few(names)}"
         yield leak_guard.CODE, text
     if facts.settings.capacity.limits and _is_enforced_anywhere(facts):
         yield above_limit.CODE, "capacity.limits says how many GPUs a pod may request"
 
 
-def _guarded(facts: Facts) -> Iterator[str]:
-    for each in facts.guarded:
-        name, labels = each["metadata"]["name"], as_map(each["metadata"].get("labels"))
+def _guarded(facts: Facts, namespaces: Iterable[Raw]) -> Iterator[str]:
+    selectors = _selectors(facts, *_GUARDS)
+    for each in namespaces:
+        name, labels = each["metadata"]["name"], _labels(each)
         mode = modes_for(facts.settings.policy, name, labels).of(leak_guard)
-        if mode is Mode.ENFORCE and not is_opted_out(labels):
+        is_guarded = any(selects(one, labels) for one in selectors) and not is_opted_out(labels)
+        if mode is Mode.ENFORCE and is_guarded:
             yield name
 
 
@@ -40,3 +48,28 @@ def _is_enforced_anywhere(facts: Facts) -> bool:
     policy, code = facts.settings.policy, above_limit.CODE
     usual = policy.rules.get(code) or policy.mode or above_limit.FACTS.mode
     return Mode.ENFORCE in [usual, *(e.rules.get(code) or e.mode for e in policy.overrides)]
+
+
+def reaches(facts: Facts, namespace: Raw) -> bool:
+    """Whether the API server sends what is created in this namespace to an entry that repairs.
+
+    Of an installation without entries that is not known.
+    """
+    changing = [name for name in facts.configurations if name.startswith("mutating/")]
+    selectors, labels = _selectors(facts, *changing), _labels(namespace)
+    is_selected = not selectors or any(selects(each, labels) for each in selectors)
+    return is_selected and not is_opted_out(labels)
+
+
+def _selectors(facts: Facts, *configurations: str) -> list[Raw]:
+    """The selectors of namespaces in our entries there."""
+    return [
+        as_map(entry.get("namespaceSelector"))
+        for _, entry in facts.entries(*configurations)
+        if str(entry.get("name")).endswith(OURS)
+    ]
+
+
+def _labels(namespace: Raw) -> Raw:
+    metadata = namespace["metadata"]
+    return {_NAME: metadata["name"], **as_map(metadata.get("labels"))}

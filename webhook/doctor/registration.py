@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.modes import Mode, modes_for
+from webhook.doctor.facts import GUARD as LABEL
 from webhook.doctor.leftovers import OURS, elsewhere, service_of
 from webhook.doctor.lines import FAILED, OK, WARNING, Line, few
 from webhook.evaluation.match_conditions import entries
 from webhook.issuing.objects import CONFIGURATIONS
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import as_items, as_map, labels_of
 from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 REPAIR, GUARD, WORKLOADS, POLICY, REFUSE = CONFIGURATIONS
 _VALUES = {"guard": "guard.enabled=true", "workload-repair": "workloadRepair.enabled=true"}
+_MEANT = {"", "1", "enable", "enabled", "on", "true", "yes"}  # values that others give to labels
 _INSTALLED_FROM = "the kustomization that you installed from"
 
 
@@ -109,7 +111,11 @@ def guard(facts: Facts) -> Iterator[Line]:
     """Whether the label, the entry and the mode of the guard go together."""
     names = [each["metadata"]["name"] for each in facts.guarded]
     quiet = [each["metadata"]["name"] for each in facts.guarded if _is_quiet(each, facts)]
-    code = leak_guard.CODE
+    code, is_there = leak_guard.CODE, {GUARD, REFUSE} & facts.configurations.keys()
+    if is_there and (wrong := sorted(filter(None, map(_misspelt, facts.labelled)))):
+        text = f"the label {LABEL} guards only where it is `enabled`: not {few(wrong)}"
+        fix = f"kubectl label namespace NAME --overwrite {LABEL}=enabled"
+        yield Line(WARNING, text, fix)
     if GUARD in facts.configurations:
         if quiet:
             text = f"{code} is below `warn` in {few(quiet)}: pods of these namespaces do not change"
@@ -121,7 +127,7 @@ def guard(facts: Facts) -> Iterator[Line]:
         text = f"{REFUSE} refuses what {GUARD} would make safe, and that is not there"
         yield Line(WARNING, text, _with(facts, "guard"))
     elif names:
-        text = f"nothing guards {few(names)}, which have the label gpu-webhook.dev/guard"
+        text = f"nothing guards {few(names)}, which have the label {LABEL}"
         yield Line(WARNING, text, _with(facts, "guard"))
     else:
         yield Line(OK, "not installed")
@@ -180,6 +186,13 @@ def _is_for_pods(entry: Raw) -> bool:
         and {"CREATE", "*"} & {*rule.get("operations", ())}
         for _, rule in as_items(entry.get("rules"))
     )
+
+
+def _misspelt(namespace: Raw) -> str:
+    """NAME (VALUE) if the label of the guard has a value by which guarding was meant."""
+    value = str(labels_of(namespace)[LABEL])
+    is_meant = value != "enabled" and value.lower() in _MEANT
+    return f"{namespace['metadata']['name']} ({value})" if is_meant else ""
 
 
 def _is_quiet(namespace: Raw, facts: Facts) -> bool:

@@ -13,7 +13,7 @@ from webhook.certs import faults
 from webhook.certs.authority import Identity
 from webhook.certs.own_certificates import OwnCertificates
 from webhook.core.modes import Mode, is_opted_out, modes_for
-from webhook.core.repaired_annotation import REPAIRED
+from webhook.core.repaired_annotation import REPAIRED, codes_of
 from webhook.doctor import certificates as of_secret
 from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
 from webhook.doctor.registration import REPAIR, again, foreign
@@ -21,7 +21,7 @@ from webhook.issuing import lease
 from webhook.issuing.objects import CONFIGURATIONS, bundles_of, configuration_of
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.selectors import selects
-from webhook.rules import legacy_resource
+from webhook.rules import legacy_resource, missing_toleration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,7 +152,7 @@ def versions(facts: Facts) -> Iterator[Line]:
         text = f"the API server is {shown}; matchConditions need 1.{_OLDEST}"
         yield Line(FAILED, text, "upgrade the cluster")
     images = {str(each.get("image")) for _, each in as_items(facts.pod_spec.get("containers"))}
-    tags = {image.rpartition(":")[2] for image in images}
+    tags = {image.partition("@")[0].rpartition(":")[2].removeprefix("v") for image in images}
     if other := sorted(tag for tag in tags if _VERSION.fullmatch(tag) and tag != __version__):
         text = f"the image is {few(other)}, this program is {__version__}: checks may differ"
         yield Line(WARNING, text, "use the doctor of the same version")
@@ -232,13 +232,17 @@ def rights(facts: Facts) -> Iterator[Line]:
 
 
 def _is_repaired(facts: Facts) -> bool:
-    containers = as_items(as_map(facts.trial.pod.get("spec")).get("containers"))
+    """Whether the pod has what it needs at the end, after all that changed it."""
+    spec, name = as_map(facts.trial.pod.get("spec")), facts.settings.gpu_resource
+    keys = [each.get("key") for _, each in as_items(spec.get("tolerations"))]
+    if missing_toleration.CODE in codes_of(facts.trial.pod) and name not in keys:
+        return False
     return any(
-        facts.settings.gpu_resource in limits
+        name in limits
         # A LimitRange may add a 0, also after the repair: it asks for nothing.
-        and all(limits.get(name, "0") == "0" for name in facts.settings.legacy_resources)
-        for _, each in containers
-        for limits in [as_map(as_map(each.get("resources")).get("limits"))]
+        and all(limits.get(each, "0") == "0" for each in facts.settings.legacy_resources)
+        for _, container in as_items(spec.get("containers"))
+        for limits in [as_map(as_map(container.get("resources")).get("limits"))]
     )
 
 

@@ -25,6 +25,8 @@ from webhook.inventory.store import Store
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from webhook.capacity.nodes import Inventory
 
 _FIX = "pass the output of `kubectl get nodes -o yaml`"
@@ -88,7 +90,7 @@ def _flat(document: object) -> list[dict[str, Any]]:
 
 
 def from_objects(
-    objects: list[dict[str, Any]], settings: Settings = _DEFAULTS, now: float = inf
+    objects: Iterable[dict[str, Any]], settings: Settings = _DEFAULTS, now: float = inf
 ) -> Inventory:
     """The inventory of these objects; declared pools of the settings count as nodes.
 

@@ -112,6 +112,7 @@ PATTERNS: tuple[Pattern, ...] = tuple(
 )
 
 _REPAIRS = frozenset([rule.CODE for rule in RULES])
+_CODES = frozenset([rule.CODE for rule in ALL])
 _LEGACY = frozenset([rule.CODE for rule in ALL if rule.FACTS.is_legacy])
 
 
@@ -129,5 +130,8 @@ def is_legacy(code: str) -> bool:
 
 
 def is_repair(code: str) -> bool:
-    """Whether this rule changes pods so that they can run, legacy or not."""
-    return code in _REPAIRS
+    """Whether this rule changes pods so that they can run, legacy or not.
+
+    So may one that only a newer version knows, which runs in the cluster.
+    """
+    return code in _REPAIRS or code not in _CODES
