@@ -600,6 +600,20 @@ def test_what_is_legacy_where_nothing_comes_to_the_webhook_does_not_need_it(
     assert (note in found["notes"]) is alone
 
 
+@pytest.mark.parametrize(
+    ("labels", "code"), [({}, UNKNOWN), ({"gpu-webhook.dev/ignore": "true"}, SAFE)]
+)
+def test_an_object_that_is_too_large_is_a_gap_where_it_comes_to_the_webhook(
+    labels: dict[str, str], code: int, cluster: Cluster, report: Any
+) -> None:
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team", **labels)]})
+    many = {"containers": [{"name": f"c{n}"} for n in range(1001)]}
+    metadata = {"name": "a", "namespace": "team"}
+    cluster.list_has("Deployment", made_from(many) | {"metadata": metadata})
+    said, found = report()
+    assert (said, len(found["gaps"])) == (code, code == UNKNOWN)
+
+
 def test_another_configuration_may_send_what_ours_leaves_out(
     cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

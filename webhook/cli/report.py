@@ -80,6 +80,7 @@ def _read(args: SimpleNamespace) -> Usage:
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
     with progress() as show_progress:
         namespaces, nodes, unlisted = _surroundings(api, installed, show_progress)
+        ignored = sorted(_name(one) for one in namespaces if not policies.reaches(installed, one))
         scan = scan_cluster.Scan(
             SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
             Plan(installed.settings, nodes, ignored=_NOT_FOR_PODS),
@@ -87,7 +88,8 @@ def _read(args: SimpleNamespace) -> Usage:
             static_pods=False,
             counts=_is_needed,
         )
-        reported = list(scan.reported(show_progress))
+        found = scan.reported(show_progress)
+        reported = [each for each in found if each.itself.namespace not in ignored]
         gaps = [*came.gaps, *unlisted, *(_unread(each) for each in reported if each.result.error)]
         try:
             own = installed.settings_map
@@ -95,14 +97,11 @@ def _read(args: SimpleNamespace) -> Usage:
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
-    ignored = sorted(_name(each) for each in namespaces if not policies.reaches(installed, each))
     gaps += _halfway(api, scan, ignored)
     if ignored:
         notes.append(f"namespaces that the webhook leaves alone: {few(ignored)}")
     trials = report_templates.Trials(api, installed.settings)
-    reported = [
-        each for each in reported if each.itself.namespace not in ignored and _needs(each, trials)
-    ]
+    reported = [each for each in reported if _needs(each, trials)]
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
     owners = [_owner(each) for each in reported if not _is_quota(each)]

@@ -168,7 +168,7 @@ class Scan:
             why = f"it could not be checked: {error!r:.200}; please report it"
             if isinstance(error, RecursionError) and objects.is_deep(obj):
                 why = "it is nested too deeply, so it is not checked"
-            yield Reported(FileResult(_path(obj), error=why))
+            yield Reported(FileResult(_path(obj), error=why), itself=objects.reference(obj))
 
     def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Reported]:
         self.seen += 1
