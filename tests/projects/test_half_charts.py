@@ -6,10 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.projects.chart_flows import OLD
-from tests.projects.half_charts import GOING_ON, LEFT_OUT, LINKED, NO_UTF8, WAITING, Half
+from tests.projects.chart_flows import OLD, WHOLE, of, pod
+from tests.projects.half_charts import (
+    GOING_ON,
+    ITSELF,
+    LEFT_OUT,
+    LINKED,
+    NO_UTF8,
+    SELECTED,
+    TEMPLATE,
+    WAITING,
+    Half,
+)
 from tests.projects.test_chart_flows import CHART
 from webhook.cli.main import main
+from webhook.verifying import trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +56,17 @@ def test_amounts_wait(half: Half, tmp_path: Path, capsys: pytest.CaptureFixture[
     for name, text in half.files.items():
         new = (tmp_path / "c" / name).read_bytes().decode(errors="replace")
         assert new.count(f"{OLD}:") == text.count(f"{OLD}:")
+
+
+def test_amounts_wait_for_a_template_on_which_this_program_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trial, "tried", lambda *_: 1 / 0)
+    half = Half(of(pod(WHOLE, SELECTED)), TEMPLATE, ITSELF)
+    assert migrated(tmp_path, half) == 1
+    assert f"since {tmp_path}/c/{TEMPLATE} was not checked" in capsys.readouterr().out
+    for name, text in half.files.items():
+        assert (tmp_path / "c" / name).read_text() == text
 
 
 @pytest.mark.parametrize("half", GOING_ON.values(), ids=GOING_ON)

@@ -70,7 +70,8 @@ def judge(path: str, plan: Plan) -> Judged:
         return Judged(_whole(result, source), source, of_chart)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"
-        return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
+        result = FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})")
+        return Judged(result, of_chart=f"{name} was not checked, and may be about the same pod")
 
 
 def _kept(source: Source, plan: Plan, *, stdin: bool) -> tuple[FileResult, str]:
