@@ -218,12 +218,12 @@ def _parsed(text: bytes) -> Any:
 
 
 def until(question: Callable[[], T | None], what: str, seconds: float = 20.0) -> T:
-    """Ask until the answer is not None (nor False), at most so long; give the answer."""
+    """Ask until the answer is true, at most so long; give it. Nothing (0, "", []) is no answer."""
     deadline = time.monotonic() + seconds
     pause = 0.02
     while True:
         answer = question()
-        if answer is not None and answer is not False:
+        if answer:
             return answer
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds:.0f} s in vain: {what}")
