@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,9 @@ from webhook.kube import affinity
 from webhook.kube.affinity import MOST_TERMS, Section, and_join, decode, mistakes
 from webhook.kube.go_json import Mistake
 from webhook.kube.pod import PREFERRED, REQUIRED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NODE, POD, ANTI = affinity.SECTIONS
 
@@ -362,6 +365,41 @@ def test_deprecated_node_labels_are_written_as_todays(old: str, new: str) -> Non
     }
 
 
+def test_the_new_label_may_depend_on_the_values_that_are_requested() -> None:
+    asked: list[tuple[str, tuple[str, ...]]] = []
+    section = Section(
+        {
+            REQUIRED: {"nodeSelectorTerms": [term(requirement("In", "a", "b"), {"key": "bare"})]},
+            PREFERRED: [{"podAffinityTerm": {"topologyKey": "zone"}}],
+        }
+    )
+
+    def same(key: str, values: Sequence[str]) -> str:
+        asked.append((key, (*values,)))
+        return key
+
+    affinity.rename_labels(section, same)
+    assert asked == [("k", ("a", "b")), ("bare", ()), ("zone", ())]
+
+
+@pytest.mark.parametrize("value", [{}, {PREFERRED: []}, {PREFERRED: [{"podAffinityTerm": {}}]}])
+def test_preferences_with_terms_all_stay(value: dict[str, Any]) -> None:
+    section = Section(deepcopy(value))
+    affinity.terms_of_no_pods(section)
+    assert (section.value, section.left, section.notes) == (value, False, [])
+
+
+def test_a_preference_without_a_term_is_left_out_and_noted() -> None:
+    whole = {"weight": 2, "podAffinityTerm": {"topologyKey": "zone"}}
+    section = Section({PREFERRED: [{"weight": 1}, whole, {"weight": 3}], REQUIRED: [{}]})
+    affinity.terms_of_no_pods(section)
+    assert section.value == {PREFERRED: [whole], REQUIRED: [{}]}
+    assert section.left
+    assert section.notes == [
+        "a preferred term has no podAffinityTerm, so it selected no pod: write one"
+    ]
+
+
 def test_terms_of_a_section_required_ones_first() -> None:
     node = {
         PREFERRED: [{"preference": {"p": 1}}, {}],
@@ -560,6 +598,12 @@ JOINS = [
         [term(A, C), term(B)], [term(C)], [term(A, C), term(B, C)], id="implied by one term only"
     ),
     pytest.param([term(A), term(A, B)], [term(B)], [term(A, B)], id="equal terms stand once"),
+    pytest.param(
+        [term(A)],
+        [term(A, B), term(B), term(C)],
+        [term(A, B), term(A, C)],
+        id="two terms of the others that come to the same, before a third",
+    ),
     pytest.param(
         [PIN], [term(A)], [{**PIN, **term(A)}], id="the pin of a DaemonSet's pod survives"
     ),

@@ -130,3 +130,41 @@ def test_only_whole_amounts_pass_as_devices(text: str, *, is_whole: bool) -> Non
     value = quantity.parse(text)
     assert value is not None
     assert quantity.is_whole(value) is is_whole
+
+
+NANO = Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param(f"1e{'9' * 5_000}", quantity.BEYOND, id="an exponent of 5,000 digits"),
+        pytest.param(f"1e-{'9' * 5_000}", NANO, id="and a negative one"),
+        pytest.param(f"0.{'0' * 301}1Ei", NANO, id="too small for any suffix"),
+        pytest.param(f"1{'0' * 299}.{'0' * 309}1", 10**299 + NANO, id="a last digit far behind"),
+        pytest.param(f"1{'0' * 299}.{'0' * 310}", Fraction(10**299), id="zeros far behind"),
+    ],
+)
+def test_very_long_texts_are_rounded_up_as_others_are(text: str, value: Fraction) -> None:
+    assert quantity.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("amount", "nanos", "devices"),
+    [
+        pytest.param("1500m", 1_500_000_000, 2, id="one and a half"),
+        pytest.param(2, 2_000_000_000, 2, id="an integer"),
+        pytest.param("1n", 1, 1, id="the least amount"),
+        pytest.param(None, 0, 0, id="null"),
+        pytest.param("-1", -1_000_000_000, -1, id="a negative one"),
+    ],
+)
+def test_nanos_are_added_up_and_are_whole_devices_again(
+    amount: object, nanos: int, devices: int
+) -> None:
+    assert quantity.nanos(amount) == nanos
+    assert quantity.whole_of(nanos) == devices
+
+
+def test_what_is_no_amount_has_no_nanos() -> None:
+    assert quantity.nanos("one") is None
