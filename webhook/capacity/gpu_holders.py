@@ -77,12 +77,11 @@ def holders(pod: Pod, cx: Context, node: str = "") -> Iterator[Holder]:
 def _asked(container: Container, settings: Settings) -> dict[str, Fraction]:
     """The amounts above zero that may stand for GPUs.
 
-    The request counts, as in the scheduler; if it is missing, the API server copies the limit
-    (SetDefaults_Pod), so the limit counts. Only for Kubernetes' own names may a request be below
-    the limit (ValidateResourceRequirements), and a request of 0 allows any node.
+    Only for Kubernetes' own names may a request be below the limit (ValidateResourceRequirements),
+    and a request of 0 allows any node.
     """
     found: dict[str, Fraction] = {}
-    for name, text in {**container.limits, **container.requests}.items():
+    for name, text in container.requested().items():
         if name not in _EVERYDAY and _is_of_interest(name, settings):
             amount = quantity.parse(text)
             if amount is not None and amount > 0:

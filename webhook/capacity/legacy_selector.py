@@ -82,10 +82,7 @@ def carried(pod: Pod, labels: Models, inventory: Inventory) -> Iterator[Path]:
         return
     if models.carry(labels, inventory, str(pod.node_selector.get(legacy))):
         yield pod.spec_at / "nodeSelector" / legacy
-    preferred = (
-        (at / "preference", as_map(each.get("preference"))) for at, each in pod.preferences()
-    )
-    for place, term in (*pod.required_terms(), *preferred):
+    for place, term in (*pod.required_terms(), *pod.preferred_terms()):
         for number, each in as_items(term.get("matchExpressions")):
             listed = each.get("values")
             values = listed if isinstance(listed, list) else []

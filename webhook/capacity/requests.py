@@ -42,8 +42,7 @@ def _needed(pod: Pod, settings: Settings) -> Nanos:
     for container in pod.containers:
         if container.kind not in _STEPS:
             continue
-        # If the request is missing, the API server copies the limit (SetDefaults_Pod).
-        asked = _gpus({**container.limits, **container.requests}, settings)
+        asked = _gpus(container.requested(), settings)
         if container.kind == "containers":
             _add(total, asked)
         elif container.raw.get("restartPolicy") == "Always":

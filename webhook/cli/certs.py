@@ -150,7 +150,7 @@ def _connect(args: SimpleNamespace) -> tuple[Client, Objects]:
     from webhook.cluster import client
     from webhook.issuing.objects import SECRET, Objects
 
-    api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+    api = client.connected(args.kubeconfig, args.context)
     return api, Objects(api, args.namespace, SECRET, args.configuration)
 
 

@@ -22,7 +22,7 @@ def run(args: SimpleNamespace) -> int:
     from webhook.doctor.lines import STATES
     from webhook.reports.printing import PRINTED
 
-    api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+    api = client.connected(args.kubeconfig, args.context)
     with answered():
         found = facts.read(api, args.namespace, args.pod_namespace)
     lines = list(checks.lines(found))

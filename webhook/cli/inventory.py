@@ -70,7 +70,7 @@ def _from_cluster(args: SimpleNamespace, summary: Summary, progress: Progress) -
     from webhook.cluster import client as clients
 
     try:
-        client = clients.Client(lambda: clients.configuration(args.kubeconfig, args.context))
+        client = clients.connected(args.kubeconfig, args.context)
     except InputError as error:
         raise InputError(f"{error}, or what it has with --inventory") from error
     try:

@@ -73,7 +73,7 @@ def run(args: SimpleNamespace) -> int:
 
 
 def _read(args: SimpleNamespace) -> Usage:
-    api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+    api = client.connected(args.kubeconfig, args.context)
     with answered():
         installed = facts.read(api, args.namespace, args.pod_namespace)
     came = legacy_counts.read(api, installed)
@@ -223,7 +223,7 @@ def _of_events(api: client.Client, came: legacy_counts.Counted) -> Iterator[Owne
     """The owners of pods that were repaired lately; many of the pods are deleted by now."""
     owners = objects.Owners(objects.Catalogue(api))
     query = {"fieldSelector": "reason=PodRepaired"}
-    for event in listing.objects(api, "/api/v1/events", lambda *_: None, query):
+    for event in listing.objects(api, "/api/v1/events", query=query):
         about = as_map(event.get("involvedObject"))
         codes = tuple(filter(_is_needed, _CODE.findall(str(event.get("message")))))
         is_ours = as_map(event.get("source")).get("component") == "gpu-webhook"

@@ -123,7 +123,7 @@ class Scan:
         """All findings, kind by kind."""
         args = self.args
         try:
-            api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+            api = client.connected(args.kubeconfig, args.context)
             namespace = self._namespace()
             catalogue = objects.Catalogue(api)
             kinds: list[Served] = catalogue.custom((*custom_kinds(self.plan.settings), *READY_MADE))

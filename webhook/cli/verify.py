@@ -108,7 +108,7 @@ def store(kubeconfig: str | None, context: str | None, settings: Settings) -> St
     from webhook.cluster import client
     from webhook.cluster.dry_run import DryRun
 
-    api = client.Client(lambda: client.configuration(kubeconfig, context))
+    api = client.connected(kubeconfig, context)
     rehearsal = DryRun(api, client.namespace(kubeconfig, context), settings)
 
     def stored(obj: dict[str, Any]) -> dict[str, Any]:

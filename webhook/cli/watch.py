@@ -43,7 +43,7 @@ def run(args: SimpleNamespace) -> int:
     folder = Path(args.snapshot)
     if not publish.writable(folder):
         raise InputError(f"--snapshot {folder}: cannot be written; name a writable folder")
-    api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+    api = client.connected(args.kubeconfig, args.context)
     log = Log()
 
     def labels_of(namespace: str) -> Mapping[str, str]:

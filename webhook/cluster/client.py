@@ -304,6 +304,11 @@ class Client:
         return Refused(response.status, _message(text), seconds)
 
 
+def connected(kubeconfig: str | None, context: str | None) -> Client:
+    """The client of the cluster that the flags name; InputError if there are no credentials."""
+    return Client(lambda: configuration(kubeconfig, context))
+
+
 def _lines(response: urllib3.BaseHTTPResponse, end: float) -> Generator[bytes, None, None]:
     begun, size = [b""], 0
     for chunk in _chunks(response, end):

@@ -26,8 +26,15 @@ _GONE = 410
 _ATTEMPTS = 3
 
 
+def _shown_nowhere(_what: str, _done: int, _total: int | None) -> None:
+    """For short lists."""
+
+
 def objects(
-    client: Client, path: str, progress: Progress, query: Mapping[str, str] | None = None
+    client: Client,
+    path: str,
+    progress: Progress = _shown_nowhere,
+    query: Mapping[str, str] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """All objects at this path. Some may come twice; the later one is the newer one.
 

@@ -92,7 +92,7 @@ def _asked_by(
     """The amount of this container that counts, of those under the legacy and current names."""
     today = sorted(
         name
-        for name in {**container.limits, **container.requests}
+        for name in container.requested()
         if name not in settings.legacy_resources
         and (settings.is_gpu(name) or name == settings.gpu_resource)
     )

@@ -147,7 +147,7 @@ class _Reader:
         query = {"labelSelector": selector} if selector else None
 
         def call() -> tuple[Raw, ...]:
-            return tuple(listing.objects(self._api, address(*segments), lambda *_: None, query))
+            return tuple(listing.objects(self._api, address(*segments), query=query))
 
         return self.ask(name, call, ())
 

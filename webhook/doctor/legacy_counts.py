@@ -162,7 +162,7 @@ def _behind(api: Client, namespace: str, selector: Raw) -> Iterator[Raw]:
     if selector:
         path = address("api", "v1", "namespaces", namespace, "pods")
         query = {"labelSelector": ",".join(f"{key}={selector[key]}" for key in selector)}
-        pods = listing.objects(api, path, lambda *_: None, query)
+        pods = listing.objects(api, path, query=query)
         yield from (pod for pod in pods if not is_finished(pod))
 
 
@@ -214,7 +214,7 @@ def _scaled(api: Client, facts: Facts) -> float:
     then changes a ReplicaSet.
     """
     path = address("apis", "apps", "v1", "namespaces", facts.namespace, "replicasets")
-    sets = listing.objects(api, path, lambda *_: None)
+    sets = listing.objects(api, path)
     ours = (each for each in sets if _is_ours(_template(each), facts))
     return max(map(_changed, ours), default=0.0)
 

@@ -137,7 +137,7 @@ def workload_match_conditions(
         news += f"\n|| {_is_noted()}"
         concerns += f'\n|| (request.operation == "UPDATE" && {_is_noted()})'
     return [
-        {"name": "asked-by-no-part-of-the-system", "expression": _asked_by_a_person()},
+        {"name": "asked-by-no-part-of-the-system", "expression": _asked_by_a_user()},
         {
             "name": "made-by-no-controller",
             "expression": "!has(object.metadata.ownerReferences)\n"
@@ -285,7 +285,7 @@ def _in_affinity(pod: str, label: str) -> str:
     return f"({terms})"
 
 
-def _asked_by_a_person() -> str:
+def _asked_by_a_user() -> str:
     user = "request.userInfo.username"
     users = ",\n  ".join(map(_text, SYSTEM_USERS))
     tests = [f"{user} in [\n  {users}]"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.capacity import node_selection
 from webhook.capacity.whole_gpus import is_exclusion
-from webhook.kube.pod import Pod, Raw, as_items, as_map
+from webhook.kube.pod import Pod, Raw, as_items
 
 if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
@@ -227,7 +227,7 @@ def _required(pod: Pod, models: Models) -> list[Raw]:
 
 
 def _preferred(pod: Pod) -> list[Raw]:
-    return [as_map(each.get("preference")) for _, each in pod.preferences()]
+    return [term for _, term in pod.preferred_terms()]
 
 
 def _labels(models: Models) -> tuple[str, ...]:

@@ -132,14 +132,18 @@ class Container:
     def env(self) -> list[tuple[int, Raw]]:
         return as_items(self.raw.get("env"))
 
-    def gpus(self, settings: Settings) -> dict[str, int]:
-        """The GPU resource names that this container requests, with whole amounts above zero.
+    def requested(self) -> Raw:
+        """The amounts that count, by resource name.
 
         The request counts, as in the scheduler; if it is missing, the API server copies the limit
-        (SetDefaults_Pod), so the limit counts.
+        (SetDefaults_Pod).
         """
+        return {**self.limits, **self.requests}
+
+    def gpus(self, settings: Settings) -> dict[str, int]:
+        """The GPU resource names that this container requests, with whole amounts above zero."""
         asked: dict[str, int] = {}
-        for name, amount in {**self.limits, **self.requests}.items():
+        for name, amount in self.requested().items():
             if settings.is_gpu(name):
                 value = quantity.parse(amount)
                 if value is not None and value.numerator > 0:
@@ -224,6 +228,10 @@ class Pod:
         found = as_items(self.node_affinity.get(PREFERRED))
         return [(Path((*self.at, *_PREFERENCES, number)), each) for number, each in found]
 
+    def preferred_terms(self) -> list[tuple[Path, Raw]]:
+        """The same terms without their weights."""
+        return [(at / "preference", as_map(e.get("preference"))) for at, e in self.preferences()]
+
     def volumes(self) -> list[tuple[int, Raw]]:
         return as_items(self.spec.get("volumes"))
 
@@ -268,10 +276,9 @@ class Pod:
             return True
         if not self.node_affinity:
             return False
-        preferred = (as_map(each.get("preference")) for _, each in self.preferences())
         return any(
             requirement.get("key") == label
-            for term in (*(term for _, term in self.required_terms()), *preferred)
+            for _, term in (*self.required_terms(), *self.preferred_terms())
             for _, requirement in as_items(term.get("matchExpressions"))
         )
 

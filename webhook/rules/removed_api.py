@@ -54,7 +54,7 @@ _SPEC = ROOT / "spec"
 _EVERYBODY = "system:authenticated"  # what the user * of v1alpha1 stood for
 
 
-class _NeedsPersonError(Exception):
+class _ManualError(Exception):
     """Why an object cannot be written in the new version as it is."""
 
 
@@ -70,7 +70,7 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
         return
     try:
         edits = tuple(convert(obj)) if convert is not None else ()
-    except _NeedsPersonError as why:
+    except _ManualError as why:
         yield Finding(CODE, at, f"{message}; {why}", severity=Severity.MANUAL)
     else:
         yield Finding(CODE, at, message, (Set(at, successor.api_version), *edits))
@@ -103,7 +103,7 @@ def _role(obj: Raw) -> Iterator[Edit]:
 def _budget(obj: Raw) -> Iterator[Edit]:
     spec = as_map(obj.get("spec"))
     if spec.get("selector") == {}:
-        raise _NeedsPersonError("its empty selector meant no pod, and means all of them today")
+        raise _ManualError("its empty selector meant no pod, and means all of them today")
     yield from ()
 
 
@@ -128,7 +128,7 @@ def _backend(at: Path, backend: object) -> Iterator[Edit]:
         return
     name, port = raw.get("serviceName"), raw.get("servicePort")
     if not isinstance(name, str) or type(port) not in {int, str}:
-        raise _NeedsPersonError("a backend names no service, or no port")
+        raise _ManualError("a backend names no service, or no port")
     member = "number" if isinstance(port, int) else "name"
     yield Set(at, {"service": {"name": name, "port": {member: port}}})
 
