@@ -125,7 +125,7 @@ def _add(done: Done, region: Region, language: str) -> None:
 
 def _parts(template: Template, region: Region) -> Iterator[Region]:
     """The manifests of a block; or its parts between `---`."""
-    found = manifests(template.blanked)
+    found = manifests(template.blanked, region)
     yield from found or split(template.blanked, region)
 
 

@@ -17,7 +17,7 @@ from webhook.core.modes import IGNORE
 from webhook.core.rule import Trait
 from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, Status
 from webhook.files.source import Source
-from webhook.formats import legacy_pods, line_by_line
+from webhook.formats import fractions, legacy_pods, line_by_line
 from webhook.formats.conditional import migrate_part
 from webhook.formats.mentions import Spans, holds_configuration, lines_reported, mentions
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
@@ -56,6 +56,9 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     plan = with_namespaces(plan, template.blanked)
     if line := legacy_pods.read_by_name(source.text, plan.settings):
         why = legacy_pods.is_read(f"this file (line {line})")
+        plan = legacy_pods.with_amounts_held(plan, why)
+    if found := fractions.written(source.text, plan.settings):
+        why = fractions.may_be(f"this file (line {found[0]})", found[1])
         plan = legacy_pods.with_amounts_held(plan, why)
     regions = parts(template.blanked)
     texts = _texts_with_manifests(template, regions)

@@ -19,7 +19,7 @@ from webhook.core.modes import IGNORE
 from webhook.files.reading import UnreadableError, read_regular, stamp_of, text_of
 from webhook.files.source import CHART, Source
 from webhook.files.walk import Wanted, which_is_met
-from webhook.formats import legacy_pods
+from webhook.formats import fractions, legacy_pods
 from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
 from webhook.projects import combined_amounts, merged_values
@@ -132,6 +132,10 @@ def _why_held(release: Question[Release]) -> str:
     every = [each for its_own in values.values() for each in its_own.values()]
     if why := next((each.stays for each in every if each.stays), ""):
         return f"the legacy name stays in {why}, and Helm merges values by their names"
+    known = fractions.Known.of([(each.name, each.before) for each in every], dict(texts).values())
+    for name, text in texts:
+        if found := fractions.written(text, plan.settings, known):
+            return fractions.may_be(f"{name} (line {found[0]})", found[1])
     after = (merged_values.after(*each, plan.settings) for each in templates)
     stays = (where for _, where in after if where)
     before = [each.before for each in every]
