@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from webhook.core.modes import IGNORE
 from webhook.evaluation.workloads import objects
 from webhook.templates import cases
-from webhook.templates.actions import Kind, blank
+from webhook.templates.actions import Kind, blank_until
 from webhook.templates.cases import Case, Rest
 from webhook.templates.known_labels import KnownLabels
 from webhook.templates.open_places import OpenPlaces
@@ -60,7 +60,7 @@ class BranchViews:
         self.doubled: list[BranchView] = []  # for these only findings are reported
         self.why = "holds nothing"  # or why a view could not be read
         self._streams: dict[str, Stream] = {}
-        self._before = blank(template.text[: region.start])
+        self._before = blank_until(template.text, region.start)
         self.views = self._found()
         self.others = [each for each in self.others if each not in self.views]
 
@@ -130,8 +130,8 @@ class BranchViews:
         return self._streams[text]
 
     def _shown(self, case: Case) -> str:
-        inside = cases.hidden(self.template, case, self.masks)
-        return self._before + inside[self.region.start : self.region.end]
+        first, last = self.region.start, self.region.end
+        return self._before + cases.hidden(self.template, case, self.masks, first, last)
 
     def show(self, start: int, end: int) -> bool:
         """Whether all of this span is active in any view."""

@@ -153,7 +153,7 @@ class _Work:
         text = self.source.text
         start = text.find("\n", node.start) + 1
         region = Region(start, node.end)
-        shown = actions.blank(text[: region.start]) + text[region.start : region.end]
+        shown = actions.blank_until(text, region.start) + text[region.start : region.end]
         for document in documents.read(shown).documents:
             self.patch(document)
 

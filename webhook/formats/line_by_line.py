@@ -119,12 +119,9 @@ def _why_not(
     if not _AMOUNT.fullmatch(entry["value"].strip()):
         return f"it has no amount; write {new} where one is meant"
     indent = len(entry["indent"])
-    above = [n for n in range(number - 1, -1, -1) if not lines[n].is_blank]
     holder = _holder(lines, number)
-    level = next(
-        (n for n in above if lines[n].indent == indent and _SECTION.match(lines[n].text)), None
-    )
-    if level is not None and (holder is None or level > holder):
+    above = (n for n in range(number - 1, -1 if holder is None else holder, -1))
+    if any(lines[n].indent == indent and _SECTION.match(lines[n].text) for n in above):
         return f"{_BESIDE}; indent it and write {new}"
     if holder is None or not _SECTION.match(lines[holder].text):
         return f"it is below neither limits nor requests; write {new} where it is one"

@@ -131,8 +131,8 @@ def _parts(template: Template, region: Region) -> Iterator[Region]:
 
 def _only(text: str, region: Region, placeholders: re.Pattern[str] | None) -> Template:
     """The text with only this region, so that no tag elsewhere counts."""
-    before = actions.blank(text[: region.start])
-    return actions.read(before + text[region.start : region.end], placeholders)
+    before = actions.blank_until(text, region.start)
+    return actions.read(before + text[region.start : region.end], placeholders, region.start)
 
 
 def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:

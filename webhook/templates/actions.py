@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -171,14 +171,15 @@ class Template:
         return self.actions[first : bisect_left(self.actions, end, key=attrgetter("start"))]
 
 
-def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
+def read(text: str, placeholders: re.Pattern[str] | None = None, start: int = 0) -> Template:
     """Find the actions of a text and their nesting.
 
-    `placeholders` are other marks for text that is inserted later, such as `$N` in a script.
+    `placeholders` are other marks for text that is inserted later, such as `$N` in a script; they
+    are looked for from `start` on, the begin of a line.
     """
     actions = list(_actions(text))
     if placeholders is not None:
-        actions += _placeholders(text, list(actions), placeholders)
+        actions += _placeholders(text, list(actions), placeholders, start)
         actions.sort(key=attrgetter("start"))
     made = _with_blocks(text, actions)
     inline = [block for block, _ in every_block(made.blocks, {}) if _is_inline(text, block)]
@@ -220,13 +221,24 @@ def blank(text: str) -> str:
     return covered(text, " ")
 
 
+def blank_until(text: str, end: int) -> str:
+    """Blanks for the text before this place; of a text with many manifests, made once."""
+    before = text[:end]
+    return _blank_text(text)[:end] if before.strip(" \r\n") else before
+
+
+_blank_text = lru_cache(maxsize=2)(blank)
+
+
 def covered(text: str, sign: str) -> str:
     """As many of this sign, with the line ends where they were."""
     return _IN_LINE.sub(lambda found: sign * (found.end() - found.start()), text)
 
 
-def _placeholders(text: str, known: list[Action], signs: re.Pattern[str]) -> Iterator[Action]:
-    for match in signs.finditer(text):
+def _placeholders(
+    text: str, known: list[Action], signs: re.Pattern[str], first: int
+) -> Iterator[Action]:
+    for match in signs.finditer(text, first):
         start, end = match.span()
         behind = bisect_right(known, start, key=attrgetter("end"))
         if behind == len(known) or end <= known[behind].start:

@@ -78,16 +78,25 @@ def views(template: Template, start: int, end: int, matters: Callable[[str], boo
     return _cases(list(dict.fromkeys(atoms)), needed)
 
 
-def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str:
-    """The text with placeholders for its actions and for inactive branches.
+def hidden(
+    template: Template, case: Case, mask: Callable[[Action], str], first: int, last: int
+) -> str:
+    """A part of the text with placeholders for its actions and for inactive branches.
 
     The length and the line ends stay, so all indexes stay the same.
     """
+    actions = template.actions_in(first, last)
+    begin, behind = first, last  # with the actions at its ends
+    if actions:
+        begin, behind = min(first, actions[0].start), max(last, actions[-1].end)
     pieces: list[str] = []
-    here = 0
-    gone = sorted(_hidden_spans(template.blocks, case))
-    spans: list[tuple[int, int, Action | None]] = [(start, end, None) for start, end in gone]
-    spans += [(each.start, each.end, each) for each in template.actions]
+    here = begin
+    spans: list[tuple[int, int, Action | None]] = [
+        (max(start, begin), min(end, behind), None)
+        for start, end in _hidden_spans(template.blocks, case)
+        if start < behind and begin < end
+    ]
+    spans += [(each.start, each.end, each) for each in actions]
     for start, end, action in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start < here:
             continue
@@ -97,8 +106,9 @@ def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str
         else:
             pieces.append(blank(template.text[start:end]))
         here = end
-    pieces.append(template.text[here:])
-    return _LEADING.sub(_with_comments, "".join(pieces))
+    pieces.append(template.text[here:behind])
+    inside = "".join(pieces)[first - begin : last - begin]
+    return _LEADING.sub(_with_comments, inside)
 
 
 def _with_comments(found: re.Match[str]) -> str:

@@ -59,8 +59,8 @@ def lines_of(text: str, start: int = 0, end: int | None = None) -> Iterator[Line
 def manifests(text: str, within: Region | None = None) -> list[Region]:
     """The blocks with an API version and a kind, the outermost first.
 
-    In `text`, template actions are blanks; `within` it, only a part may be searched. One manifest inside another counts only as a text of its
-    own: in a block scalar or a here-document.
+    In `text`, template actions are blanks; `within` it, only a part may be searched. One manifest
+    inside another counts only as a text of its own: in a block scalar or a here-document.
     """
     within = within or Region(0, len(text))
     lines = list(lines_of(text, within.start, within.end))
