@@ -1385,6 +1385,11 @@ def test_the_page_also_goes_into_files(report: Any, tmp_path: Path) -> None:
         pytest.param("--output-file=sarif=x", "the formats are text, json, yaml, html", id="sarif"),
         pytest.param("--output-file=html=no/x", "there is no folder no", id="no folder"),
         pytest.param("--days=0", "0 is not in the range", id="no days"),
+        pytest.param(
+            "--pod-namespace=a/b",
+            "'a/b' is not the name of a namespace",
+            id="a path as a namespace",
+        ),
     ],
 )
 @pytest.mark.usefixtures("cluster")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import socket
+import subprocess
+import sys
 import time
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,7 +30,6 @@ from webhook.inventory.events import event_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.cluster.client import Json
 
@@ -467,3 +469,23 @@ def test_a_user_without_rights_hears_that_nothing_is_known(
     assert (code, found["verdict"], found["known"]["since"]) == (UNKNOWN, "unknown", None)
     assert found["gaps"][0].startswith("what came to the webhook: the API server answered 403: ")
     assert any("Pods are not checked" in gap for gap in found["gaps"])
+
+
+def test_a_kubeconfig_that_trusts_any_server_is_no_warning(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """Kubectl says nothing, either; the report is alone on the terminal."""
+    config = orjson.loads(installed.cluster.kubeconfig.read_bytes())
+    cluster = config["clusters"][0]["cluster"]
+    del cluster["certificate-authority"]
+    cluster["insecure-skip-tls-verify"] = True
+    file = tmp_path / "any.kubeconfig"
+    file.write_bytes(orjson.dumps(config))
+    program = Path(sys.executable).parent / "gpu-webhook"
+    ran = subprocess.run(
+        [program, "report", "--cluster", f"--kubeconfig={file}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode in {SAFE, UNKNOWN, LEFT}, ran.stderr) == (True, "")

@@ -38,6 +38,7 @@ POD_NAMESPACE = Flag(
     "--pod-namespace",
     metavar="NAME",
     default="default",
+    type=namespace,
     help="Where a legacy pod is created as a dry run, which stores nothing.",
 )
 CONFIGURATION = Flag(

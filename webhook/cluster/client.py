@@ -27,7 +27,12 @@ from kubernetes.config import (
     load_incluster_config,
     load_kube_config,
 )
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    InsecureRequestWarning,
+    NewConnectionError,
+)
 from yaml import YAMLError
 
 from webhook.cluster.trust import accept_every_ca
@@ -178,6 +183,8 @@ class Client:
         self._host = str(self._configuration.host).rstrip("/")
         self._pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
         accept_every_ca(self._pool)
+        if not self._configuration.verify_ssl:  # as the kubeconfig asks; kubectl does not warn
+            urllib3.disable_warnings(InsecureRequestWarning)
 
     def now(self) -> float:
         """The time of the API server, in seconds of the epoch: it checks the dates of certificates.
