@@ -14,7 +14,15 @@ import yaml
 
 from tests.cli.cluster_objects import node
 from tests.cli.test_scan_cluster import Cluster, owner
-from tests.doctor.installation import HEALTHY, changed, configuration, having, namespace
+from tests.doctor.installation import (
+    HEALTHY,
+    changed,
+    configuration,
+    having,
+    namespace,
+    tried,
+)
+from webhook.cli import report_templates
 from webhook.cluster.client import Fault
 from webhook.core.settings import Settings
 from webhook.doctor import facts, legacy_counts
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.conftest import Command
+    from webhook.doctor.facts import Facts
 
 DAY = 86_400.0
 NOW = HEALTHY.now
@@ -545,6 +554,33 @@ def test_one_pod_that_is_repaired_speaks_for_the_templates_that_lack_the_same(
     code, found = report()
     assert (code, len(found["owners"])) == ((LEFT, 3) if is_repaired else (SAFE, 0))
     assert len(cluster.posted) == (1 if is_repaired else 3)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "found"),
+    [
+        pytest.param(-1.0, HEALTHY, id="no time: each may wait for some other webhook"),
+        pytest.param(60.0, replace(HEALTHY, trial=tried()), id="the webhook repairs nothing now"),
+    ],
+)
+def test_templates_count_if_no_pod_of_them_is_tried(
+    seconds: float,
+    found: Facts,
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The API server counts calls that fail, also those of dry runs."""
+    monkeypatch.setattr(report_templates, "_SECONDS", seconds)
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, TAINT)]})
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
+    cluster.list_has(
+        "Deployment", made_from(MODERN) | {"metadata": {"name": "a", "namespace": "team"}}
+    )
+    code, said = report()
+    assert (code, owners(said)) == (LEFT, [("Deployment", "a", 1, ["GPU201"])])
+    assert cluster.posted == []
 
 
 @pytest.mark.parametrize("kind", ["nodes", "namespaces"])

@@ -100,7 +100,7 @@ def _read(args: SimpleNamespace) -> Usage:
     gaps += _halfway(api, scan, ignored)
     if ignored:
         notes.append(f"namespaces that the webhook leaves alone: {few(ignored)}")
-    trials = report_templates.Trials(api, installed.settings)
+    trials = report_templates.Trials(api, installed)
     reported = [each for each in reported if _needs(each, trials)]
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")

@@ -7,6 +7,7 @@ tolerate, a pod of it is created as a dry run: a plugin of the API server may ad
 
 from __future__ import annotations
 
+import time
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from webhook.capacity.nodes import Inventory
     from webhook.cluster.listing import Progress
     from webhook.cluster.objects import Reference
-    from webhook.core.settings import Settings
     from webhook.doctor.facts import Facts
 
     Raw = dict[str, Any]
 
+_SECONDS = 60.0  # for all trials: a webhook that hangs delays each of them for its timeout
 _LISTS = {"Node": "/api/v1/nodes", "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses"}
 
 
@@ -54,20 +55,23 @@ def inventory(
 class Trials:
     """Creates pods of templates as dry runs, until one of those that lack the same is repaired.
 
-    In each namespace, because policies may differ.
+    In each namespace, because policies may differ. While the webhook repairs nothing, none is
+    tried: the API server counts each call that fails.
     """
 
-    def __init__(self, api: Client, settings: Settings) -> None:
-        self._api, self._settings = api, settings
+    def __init__(self, api: Client, installed: Facts) -> None:
+        self._api, self._settings = api, installed.settings
         self._catalogue = Catalogue(api)
         self._repaired: set[tuple[str, str]] = set()
+        is_called = bool(codes_of(installed.trial.pod))
+        self._end = time.monotonic() + _SECONDS if is_called else 0.0
 
     def is_repaired(self, workload: Reference, finding: str) -> bool:
-        """Whether the webhook changes a pod of this workload. So it is where none can be tried."""
+        """Whether the webhook changes a pod of this workload. So it is where none is tried."""
         key = workload.namespace, finding
         if key not in self._repaired:
             try:
-                if not any(map(is_repair, self._codes(workload))):
+                if self._end > time.monotonic() and not any(map(is_repair, self._codes(workload))):
                     return False
             except Fault:  # no right to create pods, a quota, a workload that was just deleted
                 pass
