@@ -5,11 +5,8 @@ from __future__ import annotations
 import io
 import json
 import socket
-import subprocess
-import sys
 import time
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -30,6 +27,7 @@ from webhook.inventory.events import event_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.cluster.client import Json
 
@@ -471,21 +469,17 @@ def test_a_user_without_rights_hears_that_nothing_is_known(
     assert any("Pods are not checked" in gap for gap in found["gaps"])
 
 
-def test_a_kubeconfig_that_trusts_any_server_is_no_warning(
-    installed: Installed, tmp_path: Path
-) -> None:
-    """Kubectl says nothing, either; the report is alone on the terminal."""
+def test_a_kubeconfig_may_act_for_another_user(installed: Installed, tmp_path: Path) -> None:
+    """As kubectl does: an administrator who is no one here, or who has rights only as a group."""
     config = orjson.loads(installed.cluster.kubeconfig.read_bytes())
-    cluster = config["clusters"][0]["cluster"]
-    del cluster["certificate-authority"]
-    cluster["insecure-skip-tls-verify"] = True
-    file = tmp_path / "any.kubeconfig"
-    file.write_bytes(orjson.dumps(config))
-    program = Path(sys.executable).parent / "gpu-webhook"
-    ran = subprocess.run(
-        [program, "report", "--cluster", f"--kubeconfig={file}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ran.returncode in {SAFE, UNKNOWN, LEFT}, ran.stderr) == (True, "")
+    file = tmp_path / "other.kubeconfig"
+
+    def gaps(**user: Any) -> list[str]:
+        own = config["users"][0]["user"]
+        file.write_bytes(orjson.dumps(config | {"users": [{"name": "admin", "user": own | user}]}))
+        found: list[str] = installed.report(kubeconfig=file)[1]["gaps"]
+        return [each for each in found if "403" in each]
+
+    assert gaps() == []
+    assert 'User "nobody" cannot' in gaps(**{"as": "nobody"})[0]
+    assert gaps(**{"as": "nobody", "as-groups": ["some", "system:masters"]}) == []

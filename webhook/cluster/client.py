@@ -27,6 +27,7 @@ from kubernetes.config import (
     load_incluster_config,
     load_kube_config,
 )
+from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -115,12 +116,27 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
         else:
             load: Any = load_kube_config  # it has no types
             load(kubeconfig, context, client_configuration=found, persist_config=False)
+            found.impersonated = _impersonated(kubeconfig, context)
     except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
         what = kubeconfig or "in-cluster configuration or kubeconfig"
         raise InputError(f"{what}: {error}; name a file with --kubeconfig") from error
     if not found.proxy:  # the kubeconfig has no `proxy-url`, for which NO_PROXY is not read
         _proxy_of_variables(found)
     return found
+
+
+def _impersonated(kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
+    """The headers for whom the user of a kubeconfig acts, which the client does not read."""
+    read: Any = KubeConfigMerger  # it has no types
+    config = read(kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION).config.value
+    contexts = {each["name"]: each.value["context"] for each in config["contexts"]}
+    users = {each["name"]: each.value.get("user") for each in config["users"]}
+    user = users.get(contexts[context or config["current-context"]].get("user")) or {}
+    found = [("User", user.get("as")), ("Uid", user.get("as-uid"))]
+    found += [("Group", each) for each in user.get("as-groups") or ()]
+    for key, values in (user.get("as-user-extra") or {}).items():
+        found += [(f"Extra-{quote(key, safe='')}", each) for each in values]
+    return [(f"Impersonate-{name}", str(value)) for name, value in found if value]
 
 
 def _proxy_of_variables(found: Configuration) -> None:
@@ -263,15 +279,17 @@ class Client:
         accepted: str = _JSON,
     ) -> urllib3.BaseHTTPResponse:
         # No Accept-Encoding: compression takes both sides longer than a local network.
-        headers = {"Accept": accepted, "User-Agent": "gpu-webhook"}
+        headers = urllib3.HTTPHeaderDict({"Accept": accepted, "User-Agent": "gpu-webhook"})
+        if sent.text:
+            headers["Content-Type"] = sent.media_type
         try:
             with self._lock:  # a token may be read again, or a plugin be run for it
-                headers |= self._who_we_are()
+                headers.extend(self._who_we_are())
             response = self._pool.request(
                 sent.method,
                 f"{self._host}{path}?{urlencode(query)}",
                 body=sent.text,
-                headers=headers | ({"Content-Type": sent.media_type} if sent.text else {}),
+                headers=headers,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=silence),
                 preload_content=False,
                 retries=False,
@@ -293,9 +311,10 @@ class Client:
             raise Fault(f"the answer is not {wanted} but {media_type[:_QUOTED] or 'unnamed'}")
         return response
 
-    def _who_we_are(self) -> dict[str, str]:
+    def _who_we_are(self) -> list[tuple[str, str]]:
         settings: Mapping[str, Any] = self._configuration.auth_settings()
-        return {each["key"]: each["value"] for each in settings.values() if each["value"]}
+        own = [(each["key"], each["value"]) for each in settings.values() if each["value"]]
+        return [*own, *getattr(self._configuration, "impersonated", ())]
 
     def _refusal(self, response: urllib3.BaseHTTPResponse) -> Refused:
         try:
