@@ -11,6 +11,7 @@ from tests.projects.chart_flows import FROM_HELPER, OLD, WHOLE, Files, given, he
 
 TEMPLATE, HELPER, VALUES = "templates/p.yaml", "templates/_h.tpl", "values.yaml"
 LEFT_OUT, LINKED, NO_UTF8, ITSELF = "not named", "a link that leads out", "not UTF-8", "by itself"
+READ_ONLY = "read-only"
 
 
 class Half(NamedTuple):
@@ -79,6 +80,12 @@ WAITING: dict[str, Half] = {
         "charts/l/templates/_pod.tpl",
         LEFT_OUT,
         "which is not among the files of this run",
+    ),
+    "a template that is read-only": Half(
+        of(pod(WHOLE, SELECTED)), TEMPLATE, READ_ONLY, "could not be written"
+    ),
+    "values that are read-only, below others": Half(
+        of(pod(WHOLE), x=given(1)), VALUES, READ_ONLY, "could not be written"
     ),
     "a model that stays because of a stand-in": Half(
         of(pod(f"\n      {WHOLE}", OPEN), all=MORE), TEMPLATE, ITSELF, "GPU105 needs manual work in"

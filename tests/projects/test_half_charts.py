@@ -13,6 +13,7 @@ from tests.projects.half_charts import (
     LEFT_OUT,
     LINKED,
     NO_UTF8,
+    READ_ONLY,
     SELECTED,
     TEMPLATE,
     WAITING,
@@ -46,6 +47,8 @@ def migrated(folder: Path, half: Half) -> int:
         target = folder / "elsewhere"
         (folder / "c" / half.stays).rename(target)
         (folder / "c" / half.stays).symlink_to(target)
+    elif half.by == READ_ONLY:
+        (folder / "c" / half.stays).chmod(0o444)
     return main(["migrate", "--write", *names])
 
 

@@ -64,11 +64,39 @@ def _migrated(
     found = file_command.together(args, found, plan)
     if args.write or args.verify:
         found = _allowed(found, args, plan)
-    for result, source, _ in found:
+    if args.write:
+        found = _in_order(found)
+    for number, (result, source, _) in enumerate(found):
         if args.write and source is not None and result.new_text is not None:
-            yield _written(result, source, args, written)
+            made = _written(result, source, args, written)
+            if made.error:
+                found[number:] = _without_group(found[number:], plan)
+            yield made
         else:
             yield result
+
+
+def _in_order(found: list[Judged]) -> list[Judged]:
+    """Amounts come last: until then the webhook repairs a pod of which a part is written."""
+    from webhook.files.atomic_write import is_read_only
+    from webhook.formats.legacy_pods import does_amounts
+
+    def order(each: Judged) -> tuple[bool, bool]:
+        is_written = each.source is not None and each.result.new_text is not None
+        is_refused = is_written and is_read_only(each.result.path)
+        return not is_refused, is_written and does_amounts(each.result)
+
+    return sorted(found, key=order)
+
+
+def _without_group(found: list[Judged], plan: Plan) -> list[Judged]:
+    """The results without new texts of the chart, or kustomization, of the first, which failed."""
+    from webhook.projects import held_together
+
+    path = found[0].result.path
+    changed = {each: result for each, (result, _) in _changed(found).items()}
+    held = held_together.held(changed, {path: f"{path} could not be written"}, plan)
+    return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
 
 
 def _changed(found: Iterable[Judged]) -> dict[str, tuple[FileResult, Source]]:

@@ -64,13 +64,25 @@ def replace(path: str, new_text: Callable[[bytes], bytes | None]) -> str:
     new = new_text(raw)
     if new is None:
         raise UnwritableError(_CHANGED)
-    if not status.st_mode & _WRITABLE:  # root could write it, but should not
+    if _is_read_only(status):
         raise UnwritableError("is read-only: chmod u+w")
     try:
         return _write(target, new, status)
     except OSError as error:
         reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
         raise UnwritableError(f"cannot be written: {reason}") from error
+
+
+def is_read_only(path: str) -> bool:
+    """Whether it cannot be replaced because nobody may write it."""
+    with suppress(OSError):  # to write it says why
+        return _is_read_only(os.stat(path))
+    return False
+
+
+def _is_read_only(status: os.stat_result) -> bool:
+    """Root could write it, but should not."""
+    return not status.st_mode & _WRITABLE
 
 
 def of_several_names(paths: Iterable[str]) -> dict[str, str]:
