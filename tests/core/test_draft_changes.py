@@ -11,6 +11,7 @@ import pytest
 from tests.core.test_draft import CASES, at
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
+from webhook.core.errors import EditError
 from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
@@ -141,3 +142,61 @@ def test_what_edits_brought_in_is_one_change_whatever_happens_to_it() -> None:
     draft.apply([Set(at("m"), {"a": 1, "b": 2, "c": 3})])
     draft.apply([Rename(at("m", "a"), "z"), Remove(at("m", "b"))])
     assert draft.changes() == [Set(at("m"), {"z": 1, "c": 3})]
+
+
+@pytest.mark.parametrize(
+    ("edits", "changes"),
+    [
+        pytest.param(
+            [Set(at("m", "n", "a"), 2), Set(at("m", "b"), 3)],
+            [Set(at("m", "b"), 3), Set(at("m", "n", "a"), 2)],
+            id="a map and one inside it: neither is written whole",
+        ),
+        pytest.param(
+            [Set(at("l", 0, "a"), 2), Append(at("l"), 3)],
+            [Append(at("l"), 3), Set(at("l", 0, "a"), 2)],
+            id="a list and a map inside it",
+        ),
+        pytest.param([Set(at("m", "n"), {"a": 1})], [], id="an equal map in the place of one"),
+        pytest.param([Set(at("l", 0), {"a": 1})], [], id="and in a list"),
+        pytest.param(
+            [Set(at("l", 0), {"a": 2})], [Set(at("l", 0), {"a": 2})], id="another map in a list"
+        ),
+    ],
+)
+def test_only_what_differs_is_a_change(edits: list[Edit], changes: list[Edit]) -> None:
+    draft = Draft({"m": {"n": {"a": 1}, "b": 1}, "l": [{"a": 1}, 2]})
+    draft.apply(edits)
+    assert sorted(draft.changes(), key=repr) == sorted(changes, key=repr)
+
+
+def test_a_member_keeps_its_new_name_if_later_edits_do_not_fit() -> None:
+    draft = Draft({"m": {"a": 1}})
+    draft.apply([Rename(at("m", "a"), "b")])
+    with pytest.raises(EditError):
+        draft.apply([Rename(at("m", "b"), "c"), Rename(at("m", "b"), "d")])
+    assert draft.changes() == [Rename(at("m", "a"), "b")]
+
+
+@pytest.mark.parametrize(
+    ("now", "was"),
+    [
+        pytest.param(at(), at(), id="the object"),
+        pytest.param(at("same", "x"), at("same", "x"), id="what no edit has touched"),
+        pytest.param(at("new"), at("old"), id="another name"),
+        pytest.param(at("new", "in"), at("old", "within"), id="and one inside it"),
+        pytest.param(at("new", "in", "x"), at("old", "within", "x"), id="what is inside both"),
+        pytest.param(at("l", 0, "c"), at("l", 1, "b"), id="another position and name"),
+        pytest.param(at("l", 1), at("l", 1), id="an item that was added"),
+        pytest.param(at("l", 2), at("l", 2), id="a position behind the list"),
+        pytest.param(at("l", "x"), at("l", "x"), id="a name in a list"),
+        pytest.param(at("none", 7, "x"), at("none", 7, "x"), id="a place without a value"),
+    ],
+)
+def test_a_place_was_somewhere_in_the_object_as_it_came(now: Path, was: Path) -> None:
+    draft = Draft({"same": {"x": 1}, "old": {"within": {"x": 1}}, "l": [{"a": 1}, {"b": 2}]})
+    draft.apply([Remove(at("l", 0))])
+    draft.apply([Rename(at("l", 0, "b"), "c"), Append(at("l"), {"d": 3})])
+    draft.apply([Rename(at("old", "within"), "in")])
+    draft.apply([Rename(at("old"), "new")])
+    assert draft.origin(now) == was

@@ -610,6 +610,12 @@ JOINS = [
     pytest.param(
         [PIN], [term(A), term(B)], [{**PIN, **term(A)}, {**PIN, **term(B)}], id="in every term"
     ),
+    pytest.param(
+        [PIN, term(A), {**PIN, **term(A)}],
+        [term(B)],
+        [{**PIN, **term(B)}, term(A, B), {**PIN, **term(A, B)}],
+        id="terms that differ in their fields are not the same",
+    ),
     pytest.param([{}], [term(A)], [{}], id="a term that matches nothing goes on so"),
     pytest.param([{}, term(A)], [term(B)], [{}, term(A, B)], id="beside another one"),
     pytest.param([{}, {}, term(A)], [term(B)], [{}, term(A, B)], id="equal empty ones stand once"),
@@ -668,6 +674,12 @@ def test_of_a_join_of_over_100_terms_the_first_are_made(
         assert first in ours_said
         assert second in theirs_said
     assert and_join(joined, theirs[:100]) == (joined, True)
+
+
+def test_of_100_terms_of_the_others_all_are_joined() -> None:
+    others = numbered(MOST_TERMS, "b")
+    joined, is_all = and_join([term(A)], others)
+    assert (len(joined), is_all) == (MOST_TERMS, True)
 
 
 def test_over_100_terms_that_imply_the_others_stay_as_they_are() -> None:

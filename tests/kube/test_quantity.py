@@ -157,6 +157,7 @@ def test_very_long_texts_are_rounded_up_as_others_are(text: str, value: Fraction
         pytest.param("1n", 1, 1, id="the least amount"),
         pytest.param(None, 0, 0, id="null"),
         pytest.param("-1", -1_000_000_000, -1, id="a negative one"),
+        pytest.param(str(2**53 + 1), (2**53 + 1) * 10**9, 2**53 + 1, id="too many for a float"),
     ],
 )
 def test_nanos_are_added_up_and_are_whole_devices_again(
