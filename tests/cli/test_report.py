@@ -556,6 +556,20 @@ def test_one_pod_that_is_repaired_speaks_for_the_templates_that_lack_the_same(
     assert len(cluster.posted) == (1 if is_repaired else 3)
 
 
+def test_each_template_of_one_owner_is_tried(cluster: Cluster, report: Any) -> None:
+    """An operator may have made them, and only some get the toleration."""
+    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, TAINT)]})
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
+    for name in ("a", "b"):
+        metadata = {"name": name, "namespace": "team"}
+        metadata["ownerReferences"] = [owner("x", "Served", "example.org/v1")]  # type: ignore[assignment]
+        obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(MODERN, replicas=0)}
+        cluster.list_has("Deployment", obj | {"metadata": metadata})
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN)).encode(), {})
+    assert report()[0] == SAFE
+    assert len(cluster.posted) == 2
+
+
 @pytest.mark.parametrize(
     ("seconds", "found"),
     [

@@ -150,7 +150,8 @@ def _needs(reported: scan_cluster.Reported, trials: report_templates.Trials) -> 
     added = _added(reported)
     if {each.code for each in added} != {missing_toleration.CODE}:
         return bool(added)
-    return trials.is_repaired(reported.itself, added[0].message)
+    same = [reported.itself, *reported.alike]
+    return any(trials.is_repaired(each, added[0].message) for each in same)
 
 
 def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) -> Iterator[str]:
@@ -210,9 +211,9 @@ def _owner(reported: scan_cluster.Reported) -> Owner:
         codes = tuple(_CODE.findall(last.message)) if reported.came else (last.code,)
         change = f"{reported.owner}: {last.message}"
     elif (seen := "/".join(reported.result.path.split("/")[-2:])) != str(reported.top):
-        more = f" and {reported.others:,} more" if reported.others else ""
+        more = f" and {len(reported.alike):,} more" if reported.alike else ""
         change = f"{reported.owner}: legacy in {seen}{more}"  # its own template may be modern
-    return Owner(*_named(reported.top), change, 1 + reported.others, newest, codes)
+    return Owner(*_named(reported.top), change, 1 + len(reported.alike), newest, codes)
 
 
 def _named(top: objects.Reference) -> tuple[str, str, str]:

@@ -77,7 +77,9 @@ class Reported:
 
     result: FileResult
     owner: str = ""  # what must be changed
-    others: int = 0  # more objects of the same owner with the same findings
+    alike: list[Reference] = field(
+        default_factory=list
+    )  # of the same owner, with the same findings
     came: bool = False  # the last finding is that it was sent otherwise and repaired
     top: Reference = objects.NOBODY  # the topmost owner
     itself: Reference = objects.NOBODY
@@ -194,7 +196,7 @@ class Scan:
             return
         top = owners.top(obj)
         named = objects.reference(top)
-        reported = Reported(result, applied.owner_of(top, obj), 0, came, named, itself, created)
+        reported = Reported(result, applied.owner_of(top, obj), [], came, named, itself, created)
         if maker is not None and not is_made and top is not obj and workload_status.is_idle(obj):
             self._idle.append((maker, reported))
             return
@@ -203,7 +205,7 @@ class Scan:
             said = named, itself.namespace, obj["kind"], found, result.error
             alike = self._alike.setdefault(said, reported)
             if alike is not reported:
-                alike.others += 1
+                alike.alike.append(itself)
                 alike.created = max(alike.created, created)
                 return
         yield reported
@@ -357,7 +359,7 @@ def _lines(reported: list[Reported], scan: Scan) -> Iterator[str]:
 
     for each in reported:
         result = each.result
-        others = f" and {each.others} more alike" if each.others else ""
+        others = f" and {len(each.alike)} more alike" if each.alike else ""
         yield f"{visible(result.path)}{others}"
         if each.owner:
             yield f"  to be changed: {visible(each.owner)}"
@@ -382,11 +384,11 @@ def _summary(reported: list[Reported], scan: Scan) -> str:
         for each in found
         if len(each.result.located) > each.came and (each.came or not _is_legacy(each.result))
     ]
-    of_objects, others = (sum(1 + each.others for each in which) for which in (legacy, rest))
+    of_objects, others = (sum(1 + len(each.alike) for each in which) for which in (legacy, rest))
     words = f"{of_objects:,} of {scan.seen:,} objects are legacy"
     if others:
         words += f"; {others:,} more have other findings"
-    if unread := sum(1 + each.others for each in reported if each.result.error):
+    if unread := sum(1 + len(each.alike) for each in reported if each.result.error):
         words += f"; {unread:,} could not be checked (see the errors)"
     if scan.repaired:
         words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"
