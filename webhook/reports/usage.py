@@ -128,7 +128,7 @@ class Usage:
         yield "Came to the webhook", _CAME, [self._came(*each) for each in latest]
         if self.repairs:
             rows: list[Row] = [(code, self._when(at)) for code, at in sorted(self.repairs.items())]
-            yield "Repairs that are none of legacy words", ("rule", "last one"), rows
+            yield "Repairs of modern pods", ("rule", "last one"), rows
         if self.policies:
             yield "Ends with the webhook", ("rule", "what it does"), [*self.policies.items()]
         for heading, said in (("Not known", self.gaps), ("Not in this report", self.notes)):
