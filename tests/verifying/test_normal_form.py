@@ -342,3 +342,18 @@ def test_one_is_neither_true_nor_a_fraction(other: object) -> None:
     (found,) = compared([deployment(replicas=1)], [deployment(replicas=other)])
     assert found.result is Result.DIFFERENT
     assert found.why == "spec.replicas (changed by no rule)"
+
+
+@pytest.mark.parametrize("field", ["data", "stringData"])
+def test_the_difference_of_a_secret_does_not_show_its_values(field: str) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    old, new = ({**secret, field: {"user": "same", "key": each}} for each in ("dG9w", "b3Ro"))
+    (found,) = compared([old], [{**new, "type": "x"}])
+
+    assert found.why == f"{field}.key (changed by no rule), type (changed by no rule)"
+    assert [line for line in found.diff.splitlines() if line[0] in "+-"][2:] == [
+        "-  key: '*** (OLD)'",
+        "+  key: '*** (NEW)'",
+        "+type: x",
+    ]
+    assert not {"same", "dG9w", "b3Ro"} & {*found.diff.split()}

@@ -285,12 +285,26 @@ def _sentence(
 
 def _diff(wanted: Raw, got: Raw) -> str:
     """The differing lines of the normal forms: what the webhook makes of OLD, and NEW."""
-    one, other = (as_yaml(each, sort_keys=True) for each in (wanted, got))
+    one, other = (as_yaml(each, sort_keys=True) for each in _masked(wanted, got))
     lines = ["--- OLD, through the webhook\n", "+++ NEW\n"]
     for hunk in diff.hunks(one, other):
         lines.append(f"{diff.heading(hunk)}\n")
         lines += [f"{line.sign}{line.text}" for line in hunk]
     return "".join(lines)
+
+
+def _masked(wanted: Raw, got: Raw) -> tuple[Raw, Raw]:
+    """Both, without the values of a Secret: logs and reports may be public (as in kubectl diff)."""
+    masked = {**wanted}, {**got}
+    for name in ("data", "stringData") if "Secret" in {wanted.get("kind"), got.get("kind")} else ():
+        one, other = as_map(wanted.get(name)), as_map(got.get(name))
+        for each, values, mark in zip(masked, (one, other), ("OLD", "NEW"), strict=True):
+            if values:
+                each[name] = {
+                    key: "***" if one.get(key) == other.get(key) else f"*** ({mark})"
+                    for key in values
+                }
+    return masked
 
 
 def _unread(old: Iterable[Unread], new: Iterable[Unread], plan: Plan) -> Iterator[Compared]:
