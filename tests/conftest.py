@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
-_EXAMPLES = 50
+_EXAMPLES = 30
 settings.register_profile(
     "dev", max_examples=_EXAMPLES, deadline=None, suppress_health_check=_SLOW_IS_FINE
 )
