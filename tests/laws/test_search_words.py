@@ -90,6 +90,26 @@ def test_whatever_a_pattern_of_the_rules_fits(
     assert is_let_through(drawn, given), drawn
 
 
+OF_PATTERNS = [
+    pytest.param(given.values[0], [word.encode() for word in each.words], id=given.id)
+    for each, given in zip(
+        (each for rule in ALL for each in rule.FACTS.patterns for _ in range(2)),
+        OF_TEXTS,
+        strict=True,
+    )
+    if each.words
+]
+
+
+@pytest.mark.parametrize(("pattern", "given"), OF_PATTERNS)
+@drawn_from(data=st.data())
+def test_whatever_a_pattern_fits_has_one_of_its_own_words(
+    pattern: re.Pattern[str], given: list[bytes], data: st.DataObject
+) -> None:
+    drawn = data.draw(st.from_regex(pattern, fullmatch=True))
+    assert is_let_through(drawn, given), drawn
+
+
 NAMED = {
     *(version for version, _ in (*WORKLOADS, *OTHERS)),
     *ignored_annotations._READERS,

@@ -50,6 +50,12 @@ TEXTS = {
     "a next line in a comment": "# x\x85b: 1\na: 1\n",
     "an address is no key": "a: http://x:1/y\nb:c\n",
     "JSON": '{"a": {"b": 1}}\n',
+    "a name given twice behind a text in quotes": "a: 'x\n  b: 1\n  b: 2'\nc: 3\nc: 4\n",
+    "a name given twice in a text in quotes": "a: 'x\nb: 1\nb: 2'\n",
+    "a name given twice in an item": "a:\n- b: 1\n- c: 1\n  c: 2\n",
+    "a fault in a list that the next line ends": "d: [\n]\n",
+    "a fault before the last line": "a:\n  b: 1\n    c: 2\n  d: 3\ne: 4\n",
+    "an anchor of another block": "a: &x 1\nb:\n  c: *x\n  d: 2\n",
     "a word": "a\n",
     "nothing": "",
 }
@@ -59,6 +65,7 @@ LINES = [
     *("a:", "b: 1", "c: |", "d: [", "]", "- a: 1", "- b", "-", "# x", "", "'q: r", "s'", "on: 1"),
     *("a: {b: 1}", "e: &x 1", "f: *x", "---", "g: # y", '"h": i', "\tj: 1"),
     *("k: 1\r---\r", "# x\u2028l: 1", "\x85", "m: |\u2029"),
+    *("n: '", 'o: "p', 'q"', "r: 0644", "s: 'on'", "t: on", "a: *x", "b: x y", "u: a: b"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -330,7 +330,7 @@ def test_what_has_no_effect_changes_no_verdict(
     source = Source.of_text("templates/x.yaml", drawn(number, "x"))
     result = migrate_text(source, Plan())
     tried = trial.tried(result, Plan(), partial(migrate_text, source))
-    monkeypatch.setattr(unread_places, "without_effect", lambda _stream: Counter())
+    monkeypatch.setattr(unread_places, "without_effect", lambda _stream: defaultdict(Counter))
     assert trial.tried(result, Plan(), partial(migrate_text, source)) == tried
 
 
@@ -338,13 +338,23 @@ EFFECTS = {
     "an image": ("image: {{ .x }}", True),
     "an argument": ('args: \n    - "--a={{ .x }}"', True),
     "an image with a part": ("image: a:{{ .x }}", True),
-    "a name of a variable": ("env:\n    - name: {{ .x }}", False),
+    "a name of a variable": ("env:\n    - name: {{ .x }}", True),
+    "a part of a value that may become a known path": (
+        "env:\n    - name: a\n      value: /usr/lib/{{ .x }}",
+        False,
+    ),
+    "a volume": ("image: a\n  volumes:\n  - hostPath:\n      path: '{{ .x }}'", True),
+    "a volume in braces": ("image: a\n  volumes:\n  - {hostPath: {path: {{ .x }}}}", False),
+    "a branch": (
+        "{{- if .y }}\n    image: a\n    {{- else }}\n    image: {{ .x }}\n    {{- end }}",
+        True,
+    ),
     "a key": ("{{ .x }}: a", False),
     "an image twice, once in a path of a volume": (
         "image: {{ .x }}\n  volumes:\n  - {hostPath: {path: {{ .x }}}}",
         False,
     ),
-    "a map in braces": ("securityContext: {privileged: {{ .x }}}", False),
+    "a map in braces": ("securityContext: {privileged: {{ .x }}}", True),
     "lines of a command": ("args: |\n      {{ .x }}", False),
     "lines that are indented": ("image: {{ .x | nindent 6 }}", False),
     "an anchor": ("image: &x {{ .x }}\n    workingDir: *x", False),

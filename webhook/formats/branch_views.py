@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
@@ -21,7 +22,7 @@ from webhook.templates.open_places import OpenPlaces
 from webhook.yamlpatch import documents, style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from webhook.kube.pointer import Path
     from webhook.templates.actions import Action, Template
@@ -56,13 +57,19 @@ class BranchViews:
         self.template = template
         self.region = region
         self.masks = masks
-        self.others: list[BranchView] = []  # these must only stay YAML
         self.doubled: list[BranchView] = []  # for these only findings are reported
         self.why = "holds nothing"  # or why a view could not be read
         self._streams: dict[str, Stream] = {}
         self._before = blank_until(template.text, region.start)
+        self._known = cases.views(template, region.start, region.end, _matters)
         self.views = self._found()
-        self.others = [each for each in self.others if each not in self.views]
+
+    @cached_property
+    def others(self) -> list[BranchView]:
+        """Further views, which must only stay YAML: all conditions that matter are alike."""
+        shown = [each.case for each in self.views]
+        every = (each for rest in Rest for each in self._views(rest, all_alike=True))
+        return [each for each in every if each.case not in shown]
 
     def open_objects(self, view: BranchView, document: Document) -> Callable[[Path], bool]:
         """Whether actions choose, repeat or write text of the object at a place of the document.
@@ -103,14 +110,17 @@ class BranchViews:
         """Whether all of this span is active in the view."""
         return cases.is_active(self.template, view.case, start, end)
 
-    def _views(self, known: Iterable[Case]) -> Iterator[BranchView]:
+    def _views(self, rest: Rest, *, all_alike: bool = False) -> Iterator[BranchView]:
         """The cases that can be read; of several with the same text only the first."""
         texts: set[str] = set()
-        for case in known:
+        for known in self._known:
+            case = Case(known, rest)
             shown = self._shown(case)
             if shown in texts:
                 continue
             texts.add(shown)
+            if all_alike and len({*known.values()}) > 1:
+                continue
             stream = self.read(shown)
             if stream.unread:
                 self.why = stream.unread[0].reason
@@ -140,12 +150,13 @@ class BranchViews:
     def is_active(self, view: BranchView, replacement: Replacement) -> bool:
         """Whether the replaced text, and the text around it, is active in the view."""
         wide = replacement.start == replacement.end
-        return cases.is_active(
-            self.template, view.case, replacement.start - wide, replacement.end + wide
-        )
+        return self.shows(view, replacement.start - wide, replacement.end + wide)
 
     def open(self, document: Document) -> OpenPlaces:
         """The places where the template may add to this document."""
+        return document.once(self._open)
+
+    def _open(self, document: Document) -> OpenPlaces:
         return OpenPlaces(document, self.template, self.masks, self.region)
 
     def labels(self, document: Document, open_: OpenPlaces) -> KnownLabels:
@@ -154,15 +165,13 @@ class BranchViews:
 
     def _found(self) -> list[BranchView]:
         """The views that can be read."""
-        region = self.region
-        known = cases.views(self.template, region.start, region.end, _matters)
         best: list[BranchView] = []
         for rest in Rest:
-            views = list(self._views(Case(each, rest) for each in known))
-            clean = self._telling(views)
-            self.others += [each for each in views if len({*each.case.known.values()}) <= 1]
-            if _readable(clean) > _readable(best):
-                best, self.doubled = clean, self._doubled(views, clean)
+            if _readable(best) < (True, len(self._known)):
+                views = list(self._views(rest))
+                clean = self._telling(views)
+                if _readable(clean) > _readable(best):
+                    best, self.doubled = clean, self._doubled(views, clean)
         return best
 
     def _telling(self, views: list[BranchView]) -> list[BranchView]:

@@ -132,7 +132,7 @@ class _Part:
 
     def _make(self, view: BranchView, document: Document) -> EvaluatedView:
         template = self.branches.template
-        hidden = list(made_annotations(document, template))
+        hidden = document.once(self._hidden)
         open_ = self.branches.open(document)
         labels = self.branches.labels(document, open_)
 
@@ -170,6 +170,9 @@ class _Part:
             if self.holding.wrong(other_made) < wrong:
                 return other_made
         return made
+
+    def _hidden(self, document: Document) -> list[Path]:
+        return list(made_annotations(document, self.branches.template))
 
     def _why_out_of_sight(
         self, code: str, at: Path, document: Document, open_: OpenPlaces, labels: KnownLabels

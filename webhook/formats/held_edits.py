@@ -22,7 +22,7 @@ from webhook.templates.actions import Kind
 from webhook.templates.cases import Rest
 from webhook.templates.known_labels import NOT_ALWAYS, NOT_KNOWN, is_of_old
 from webhook.templates.regions import lines_of
-from webhook.yamlpatch import documents, style, verify
+from webhook.yamlpatch import style, verify
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.splice import apply
 
@@ -226,8 +226,20 @@ class HeldEdits:
     def _hold_untrue(self, made: list[EvaluatedView]) -> None:
         """The edited text must have the same meaning as the edited data."""
         for each in made:
-            if each.written.groups and not _is_true(each):
+            if each.written.groups and not self._is_true(each):
                 self._hold_some([each], "the new text would have another meaning")
+
+    def _is_true(self, made: EvaluatedView) -> bool:
+        replacements = made.written.all_replacements()
+        if replacements is None:
+            return False
+        stream = self.branches.read(apply(made.view.shown, replacements))
+        if stream.unread or len(stream.documents) != len(made.view.documents):
+            return False
+        document = stream.documents[made.view.documents.index(made.document)]
+        told = without(document.data, made.hidden)
+        is_worse = len(document.duplicates) > len(made.document.duplicates)
+        return not is_worse and verify.meant(told) == verify.meant(made.data)
 
     def _hold_some(self, made: list[EvaluatedView], why: str) -> None:
         """Hold the least important edits first: usually an addition is what does not fit."""
@@ -293,19 +305,6 @@ def _is_harmless(group: EditGroup) -> bool:
 
 def _adds(group: EditGroup) -> bool:
     return any(isinstance(edit, Append | Set) for edit in group.edits)
-
-
-def _is_true(made: EvaluatedView) -> bool:
-    replacements = made.written.all_replacements()
-    if replacements is None:
-        return False
-    stream = documents.read(apply(made.view.shown, replacements))
-    if stream.unread or len(stream.documents) != len(made.view.documents):
-        return False
-    document = stream.documents[made.view.documents.index(made.document)]
-    told = without(document.data, made.hidden)
-    is_worse = len(document.duplicates) > len(made.document.duplicates)
-    return not is_worse and verify.meant(told) == verify.meant(made.data)
 
 
 def _is_trimmed(text: str, added: Replacement) -> bool:

@@ -37,6 +37,7 @@ FACTS = Facts(
             r"\bk8s-device-plugin[/:]v?1\.(?:8|9|1[0-2]|0\.0-)[\w.-]{0,40}(?:/[\w.-]{1,80}\.ya?ml)?",
             "a device plugin for Kubernetes 1.8-1.12",
             GET_PLUGIN,
+            words=("k8s-device-plugin",),
         ),
         Pattern(
             "driver-installer",
@@ -47,6 +48,7 @@ FACTS = Facts(
             r"(?:nvidia-driver-installer[\w./-]{0,80}|device-plugin-daemonset\.ya?ml)",
             "GKE's old installer",
             "GKE installs the driver and the device plugin by itself",
+            words=("container-engine-accelerators/",),
         ),
     ),
 )

@@ -60,6 +60,7 @@ FACTS = Facts(
             r"(?<![\w.-])alpha\.kubernetes\.io[/~]1?(?:group-resource/[\w/.-]+|nvidia_gpu\b)",
             "no node offers this resource",
             "write {gpu}",
+            words=("group-resource/", "nvidia_gpu"),
         ),
     ),
 )

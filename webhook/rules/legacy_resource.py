@@ -69,8 +69,19 @@ FACTS = Facts(
     words=("nvidia", "Nvidia"),
     patterns=(
         RESOURCE_TEXT,
-        Pattern("go-resource-name", rf"{_OF_API}\.ResourceNvidiaGPU\b|\.NvidiaGPU\(\)", *_GO),
-        Pattern("go-own-resource-name", r"(?<![\w.])ResourceNvidiaGPU\b", *_GO, unless=_DEFINED),
+        Pattern(
+            "go-resource-name",
+            rf"{_OF_API}\.ResourceNvidiaGPU\b|\.NvidiaGPU\(\)",
+            *_GO,
+            words=("NvidiaGPU",),
+        ),
+        Pattern(
+            "go-own-resource-name",
+            r"(?<![\w.])ResourceNvidiaGPU\b",
+            *_GO,
+            unless=_DEFINED,
+            words=("ResourceNvidiaGPU",),
+        ),
     ),
 )
 

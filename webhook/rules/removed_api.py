@@ -46,6 +46,7 @@ FACTS = Facts(
             r"|\bpolicy/v1beta1\b|\bresource\.k8s\.io/v1alpha[12]\b",
             "no API server of 1.25 or later knows it",
             "write v1 of the same group",
+            words=("k8s.io/v1", "policy/v1beta1"),
         ),
     ),
 )

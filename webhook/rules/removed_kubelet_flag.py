@@ -37,18 +37,21 @@ FACTS = Facts(
             r"(?:--)?\bexperimental-nvidia-gpus?\b(?:=\d+)?",
             "a kubelet of 1.6 or later does not start with it",
             "delete it, and " + GET_PLUGIN,
+            words=("experimental-nvidia-gpu",),
         ),
         Pattern(
             "accelerators-gate",
             rf"\bAccelerators{_IS_SET}",
             "a kubelet of 1.11 or later does not start with this gate",
             "delete it, and " + GET_PLUGIN,
+            words=("Accelerators",),
         ),
         Pattern(
             "device-plugins-gate",
             rf"\bDevicePlugins{_IS_SET}",
             "a kubelet of 1.28 or later does not start with this gate",
             "delete it: it is always on",
+            words=("DevicePlugins",),
         ),
     ),
 )

@@ -46,12 +46,14 @@ FACTS = Facts(
             r"\b(?:extensions/v1beta1|apps/v1beta[12]|apps/v1alpha1)\b",
             "no API server of 1.22 or later knows it",
             "write apps/v1 (a Job: batch/v1, an Ingress or NetworkPolicy: networking.k8s.io/v1)",
+            words=("extensions/v1beta1", "apps/v1beta", "apps/v1alpha1"),
         ),
         Pattern(
             "removed-batch-version",
             r"\bbatch/(?:v2alpha1|v1beta1)\b",
             "no API server of 1.25 or later knows it",
             "write batch/v1",
+            words=("batch/v2alpha1", "batch/v1beta1"),
         ),
     ),
 )

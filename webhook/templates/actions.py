@@ -232,6 +232,8 @@ _blank_text = lru_cache(maxsize=2)(blank)
 
 def covered(text: str, sign: str) -> str:
     """As many of this sign, with the line ends where they were."""
+    if "\n" not in text and "\r" not in text:
+        return sign * len(text)
     return _IN_LINE.sub(lambda found: sign * (found.end() - found.start()), text)
 
 

@@ -7,7 +7,7 @@ template is computed. Blanks go as in Helm (`{{-`), and as in Ansible, where a b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     # The loops around a condition and of it, by their numbers in the text, and the condition.
     Condition = tuple[tuple[int, ...], int | None, str]
-    Piece = str | tuple[str, int]  # a text, or an action that writes one and its place
+    # A text; an action that writes one, and its place; the branches of a block, each with its
+    # condition and the value that this must have.
+    Piece = str | tuple[str, int] | list[tuple[Condition | None, bool, list["Piece"]]]
 
 _SCOPE = re.compile(r"(?:#[0-9]+ )?(?:[0-9]+:)*")  # of Arm.atom: places, which edits move
 _TRIMS_BEFORE, _TRIMS_AFTER = ("{{-", "{%-", "{#-"), ("-}}", "-%}", "-#}")
@@ -31,7 +33,6 @@ class Form:
     """A template that can be filled in. Conditions and actions are named as in an edited text."""
 
     template: Template
-    _known: dict[frozenset[tuple[Condition, int]], list[Piece]] = field(default_factory=dict)
 
     @cached_property
     def conditions(self) -> dict[int, Condition]:
@@ -43,22 +44,22 @@ class Form:
         """The different actions that write text."""
         return list(dict.fromkeys(self.written))
 
-    def filled(self, chosen: Mapping[Condition, int], text_of: Callable[[str, int], str]) -> str:
+    def filled(
+        self, chosen: Mapping[Condition, int] | None, text_of: Callable[[str, int], str]
+    ) -> str:
         """The text if conditions have these values, and loops as many turns; else 1.
 
-        `text_of` returns what an action at a place writes.
+        `text_of` returns what an action at a place writes. If nothing is chosen, all branches
+        follow one another.
         """
-        pieces = self._pieces_of(frozenset(chosen.items()))
-        return "".join(each if isinstance(each, str) else text_of(*each) for each in pieces)
+        found: list[str] = []
+        _fill(self._pieces, chosen, text_of, found)
+        return "".join(found)
 
-    def _pieces_of(self, chosen: frozenset[tuple[Condition, int]]) -> list[Piece]:
-        """The texts and the actions that write, in their order."""
-        if chosen not in self._known:
-            found: list[Piece] = []
-            self._chosen = dict(chosen)
-            self._fill(0, len(self.template.text), self.template.blocks, found)
-            self._known[chosen] = found
-        return self._known[chosen]
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        text = self.template.text
+        return list(self._pieces_in(0, len(text), self.template.blocks))
 
     @property
     def written(self) -> Iterator[str]:
@@ -87,32 +88,58 @@ class Form:
             found[one.end] = part
         return found
 
-    def _fill(self, start: int, end: int, blocks: list[Block], found: list[Piece]) -> None:
+    def _pieces_in(self, start: int, end: int, blocks: list[Block]) -> Iterator[Piece]:
+        """The texts, the actions that write, and the blocks, in their order."""
         inside = {each.start: each for each in blocks}
-        found.append(self._between.get(start, ""))
+        yield self._between.get(start, "")
         for action in self.template.actions_in(start, end):
             if action.start < start:
                 continue
             if block := inside.get(action.start):
-                arm, times = self._chosen_arm(block)
-                for _ in range(times):
-                    self._fill(arm.start, arm.end, arm.inner, found)
+                yield [self._arm(each) for each in block.arms]
                 start = block.end
             else:
                 if action.kind is Kind.WRITES:
-                    found.append((self._raw(action), action.start))
+                    yield self._raw(action), action.start
                 start = action.end
-            found.append(self._between.get(start, ""))
+            yield self._between.get(start, "")
 
-    def _chosen_arm(self, block: Block) -> tuple[Arm, int]:
-        for arm in block.arms:
-            condition = self.conditions.get(id(arm))
-            times = 1 if condition is None else self._chosen.get(condition, 1)
-            if condition is not None and not arm.wanted:
-                times = int(not times)
-            if times:
-                return arm, times
-        return block.arms[0], 0
+    def _arm(self, arm: Arm) -> tuple[Condition | None, bool, list[Piece]]:
+        pieces = list(self._pieces_in(arm.start, arm.end, arm.inner))
+        return self.conditions.get(id(arm)), arm.wanted, pieces
+
+
+def _fill(
+    pieces: list[Piece],
+    chosen: Mapping[Condition, int] | None,
+    text_of: Callable[[str, int], str],
+    found: list[str],
+) -> None:
+    for each in pieces:
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, tuple):
+            found.append(text_of(*each))
+        elif chosen is None:
+            for *_, inner in each:
+                _fill(inner, chosen, text_of, found)
+        else:
+            inner, times = _chosen_arm(each, chosen)
+            for _ in range(times):
+                _fill(inner, chosen, text_of, found)
+
+
+def _chosen_arm(
+    arms: list[tuple[Condition | None, bool, list[Piece]]], chosen: Mapping[Condition, int]
+) -> tuple[list[Piece], int]:
+    """The pieces of the branch that is active, and how often they come."""
+    for condition, wanted, pieces in arms:
+        times = 1 if condition is None else chosen.get(condition, 1)
+        if condition is not None and not wanted:
+            times = int(not times)
+        if times:
+            return pieces, times
+    return [], 0
 
 
 def _makes_no_line(raw: str, action: Action) -> bool:

@@ -8,12 +8,13 @@ pods or pod templates, as in admission.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import copied
 from webhook.core.edits import Rename, place_of
 from webhook.core.rule import Trait
-from webhook.evaluation.evaluate import Stages, evaluate
+from webhook.evaluation.evaluate import Stages, evaluate, nothing_is_held
 from webhook.evaluation.workloads import is_built_in, templates_of
 from webhook.formats.file_objects import context, evaluations, opened, shapes
 from webhook.formats.opt_outs import is_left_alone
@@ -35,10 +36,10 @@ _VERSIONS = codes(Trait.VERSION)
 class Admitted:
     """The object that the webhook leaves, and how it came to be.
 
-    `conversions` are the findings that give it a current API version; `changes` are the places of
-    all edits, each with its rule; `data` are the places of legacy names of which other programs
-    make pods: the webhook sees only these pods. `why_not` is the reason if it is not known what
-    becomes of the object.
+    `said` are the conversions; `changes` are the places of all edits, each with its rule; `data`
+    are the places of legacy names of which other programs make pods: the webhook sees only these
+    pods. `why_not` is the reason if it is not known what becomes of the object, as of one that
+    `is_open`: text is inserted into it later.
     """
 
     object: Raw
@@ -46,6 +47,7 @@ class Admitted:
     changes: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     data: list[tuple[str, ...]] = field(default_factory=list)
     why_not: str = ""
+    is_open: bool = False
 
     def codes_at(self, place: tuple[str, ...]) -> list[str]:
         """The rules whose edits are at this place, above it or below it."""
@@ -58,16 +60,21 @@ class Admitted:
         )
 
 
-def admitted(obj: Raw, plan: Plan) -> Admitted:
-    """What becomes of the object; it is not changed itself."""
+def admitted(obj: Raw, plan: Plan, *, with_places: bool = True) -> Admitted:
+    """What becomes of the object; it is not changed itself.
+
+    Without places it is not noted which rule changed what.
+    """
     obj = copied(obj)
     meant = Admitted(obj)
     if opened(plan, obj).is_open:
+        meant.is_open = True
         meant.why_not = "a placeholder or a template action stands in it: render it first"
         return meant
     cx = context(obj, plan)
-    stages = Stages(manifest=MANIFEST).only(plan.asks)
-    made = evaluate(obj, stages, cx, is_left_alone=is_left_alone)
+    of_objects, of_pods = _stages(plan)
+    held = nothing_is_held if with_places else None
+    made = evaluate(obj, of_objects, cx, held=held, is_left_alone=is_left_alone)
     _note(made, meant)
     meant.conversions = [
         f"{each.code} {each.message}" for each in made.findings if _is_conversion(each)
@@ -82,10 +89,16 @@ def admitted(obj: Raw, plan: Plan) -> Admitted:
             "in `workloads.kinds` of the settings"
         )
         return meant
-    repairs = Stages(repairs=RULES).only(plan.asks)
-    made = evaluate(obj, repairs, replace(cx, in_manifest=False), is_left_alone=is_left_alone)
+    cx = replace(cx, in_manifest=False)
+    made = evaluate(obj, of_pods, cx, held=held, is_left_alone=is_left_alone)
     _note(made, meant)
     return meant
+
+
+@lru_cache(maxsize=16)
+def _stages(plan: Plan) -> tuple[Stages, Stages]:
+    """The rules on whole objects, and those on pods."""
+    return Stages(manifest=MANIFEST).only(plan.asks), Stages(repairs=RULES).only(plan.asks)
 
 
 def _note(made: Evaluation, meant: Admitted) -> None:

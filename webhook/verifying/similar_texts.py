@@ -12,20 +12,30 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from webhook.yamlpatch import documents
+from webhook.yamlpatch import documents, yaml_words
 
 # No key is a word such as `on`, whose name in JSON is another one.
 _KEY = re.compile(
     r" *(?!(?i:y|n|yes|no|on|off|true|false|null):)(?P<name>[A-Za-z][\w./-]*):"
     r"(?=[ \t\r\n]|$)[ \t]*(?P<rest>[^\n]*)"
 )
+# A value for which no parser is needed, up to the end of its block.
+_WORD = re.compile(
+    r" +(?:(?P<plain>[A-Za-z0-9/][\w./-]*)|(?P<quote>[\"'])(?P<text>[\w./ -]*)(?P=quote))[ \r\n]*",
+    re.ASCII,
+)
 _CONTENT = re.compile(r"^(?P<indent> *)(?![ \t\r]*(?:#|$))", re.MULTILINE)
-_OTHER_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")  # a line ends here, too, for YAML 1.1
-_MARKER = re.compile(r"(?:---[ \t]*\n)?(?!.*^(?:\.\.\.|%))", re.MULTILINE | re.DOTALL)
+_MARKER = re.compile(r"(?:---[ \t]*\n)?")
+_OTHER_BREAKS = ("\x85", "\u2028", "\u2029")  # a line ends here, too, for YAML 1.1
+_END, _DIRECTIVE = "\n...", "\n%"
 
 
 class _NotAloneError(Exception):
     """A block is no YAML without the rest of the text."""
+
+
+class _BrokenError(Exception):
+    """Readers do not agree on a block, whatever follows it."""
 
 
 @dataclass(slots=True)
@@ -35,7 +45,7 @@ class Reader:
     _known: dict[str, Any] = field(default_factory=dict)
 
     def read(self, text: str) -> list[Any] | None:
-        """The documents; None if readers do not agree on them."""
+        """The documents; None if readers do not agree on them. Equal blocks share their data."""
         found: list[Any] = []
         for start, end in documents.places_of_parts(text):
             read = self._document(text[start:end])
@@ -45,39 +55,62 @@ class Reader:
         return found
 
     def _document(self, text: str) -> list[Any] | None:
-        begin = None if _OTHER_BREAK.search(text) else _MARKER.match(text)
+        marker = _MARKER.match(text)
         try:
-            made = self._map(text[begin.end() :]) if begin is not None else None
+            made = self._map(text[marker.end() :]) if marker and _has_plain_lines(text) else None
+        except _BrokenError:
+            return None
         except _NotAloneError:
             made = None
         return _whole(text) if made is None else [made]
 
     def _map(self, text: str) -> dict[str, Any] | None:
-        """The members of a map; None if it cannot be cut."""
+        """The members of a map; None if it cannot be cut.
+
+        They are read in their order, so that a fault in one counts: what is before it has ended.
+        """
         made: dict[str, Any] = {}
         for block in _cut(text, items=False):
             key = _KEY.match(block)
-            if key is None or key["name"] in made:
+            if key is None:
                 return None
+            if key["name"] in made:
+                raise _BrokenError
             made[key["name"]] = self._member(block, key)
         return made or None
 
     def _member(self, block: str, key: re.Match[str]) -> Any:
         """The value of the only key of a block."""
         if block not in self._known:
-            value = None if key["rest"].strip() else self._below(block[key.end() + 1 :])
-            whole = _whole(block) if value is None else [{key["name"]: value}]
-            if whole is None or [*map(list, whole)] != [[key["name"]]]:
-                raise _NotAloneError
-            self._known[block] = whole[0][key["name"]]
+            if word := _WORD.fullmatch(block, key.end("name") + 1):
+                plain = word["plain"]
+                value = word["text"] if plain is None else yaml_words.read(plain, None, plain=True)
+            else:
+                value = None if key["rest"].strip() else self._below(block[key.end() + 1 :])
+                value = _alone(block, key["name"]) if value is None else value
+            self._known[block] = value
         return self._known[block]
 
     def _below(self, text: str) -> Any:
         """The map or list below a key; None if it cannot be cut."""
         if made := self._map(text):
             return made
-        items = [self._map(each.replace("-", " ", 1)) for each in _cut(text, items=True)]
-        return None if None in items else items or None
+        items = []
+        for each in _cut(text, items=True):
+            item = self._map(each.replace("-", " ", 1))
+            if item is None:
+                return None
+            items.append(item)
+        return items or None
+
+
+def _has_plain_lines(text: str) -> bool:
+    """Whether its lines end as usual, and no line has a directive or ends the document."""
+    return not (
+        text.count("\r") != text.count("\r\n")
+        or any(each in text for each in (*_OTHER_BREAKS, _END, _DIRECTIVE))
+        or text.startswith((_END[1:], _DIRECTIVE[1:]))
+    )
 
 
 def _cut(text: str, *, items: bool) -> list[str]:
@@ -88,7 +121,7 @@ def _cut(text: str, *, items: bool) -> list[str]:
     begin = _CONTENT.search(text)
     least = len(begin["indent"]) if begin is not None else 0
     starts = []
-    for found in _lines(least).finditer(text):
+    for found in _lines(least).finditer("\n" + text):
         is_item = found["item"] is not None
         if len(found["indent"]) < least or (items and not is_item):
             return []
@@ -101,10 +134,21 @@ def _cut(text: str, *, items: bool) -> list[str]:
 
 @lru_cache(maxsize=100)
 def _lines(indent: int) -> re.Pattern[str]:
-    """Lines with this indent or less, without comments."""
-    return re.compile(
-        rf"^(?P<indent> {{0,{indent}}})(?![ \r\n#]|\Z)(?P<item>-(?=[ \t\r\n]|\Z))?", re.MULTILINE
-    )
+    """Lines with this indent or less, without comments. A line end is found sooner than `^`."""
+    return re.compile(rf"\n(?P<indent> {{0,{indent}}}+)(?![ \r\n#]|\Z)(?P<item>-(?=[ \t\r\n]|\Z))?")
+
+
+def _alone(block: str, name: str) -> Any:
+    """The value of the key in a block."""
+    stream = documents.read(block)
+    if stream.unread:
+        is_over = "*" in block or "\n" not in block[stream.unread[0].at :].rstrip()
+        raise _NotAloneError if is_over else _BrokenError
+    if any(each.duplicates for each in stream.documents):
+        raise _BrokenError
+    if [list(each.data) for each in stream.documents] != [[name]]:
+        raise _NotAloneError
+    return stream.documents[0].data[name]
 
 
 def _whole(text: str) -> list[Any] | None:

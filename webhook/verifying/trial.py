@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import product
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import copied
 from webhook.evaluation.workloads import is_built_in, objects, templates_of
@@ -22,7 +22,6 @@ from webhook.files.source import TEMPLATES
 from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, evaluations, opened
 from webhook.formats.opt_outs import with_namespaces
 from webhook.kube import quantity
-from webhook.kube.canonical import canonical
 from webhook.kube.pod import SECTIONS, as_items, as_map
 from webhook.kube.pointer import value_at
 from webhook.rules import legacy_name_elsewhere, removed_kubelet_flag
@@ -39,6 +38,7 @@ from webhook.yamlpatch import documents
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from webhook.core.settings import Settings
     from webhook.files.results import FileResult, Plan
     from webhook.templates.actions import Template
     from webhook.templates.filling import Condition
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     Migrate = Callable[[Plan], FileResult]
     Outputs = Mapping[str, str | None]  # by the text of an action; None: it writes nothing
     Chosen = Mapping[Condition, int]
+    Raw = dict[str, Any]
 
 _START = attrgetter("start")
 _REPORTS = (removed_kubelet_flag.CODE, legacy_name_elsewhere.CODE)
@@ -124,7 +125,8 @@ class _Trial:
     webhook: _Webhook
     in_jinja: bool = False
     with_tolerations: bool = True
-    _known: dict[tuple[str, int], Place] = field(default_factory=dict)
+    _known: dict[tuple[bool, int], Place] = field(default_factory=dict)
+    _written: dict[tuple[bool, int, str | None], str] = field(default_factory=dict)
     _judged: dict[tuple[str, str], bool | None] = field(default_factory=dict)
 
     def why(self) -> str:
@@ -144,7 +146,7 @@ class _Trial:
                 return _ELSE
             right += [chosen] if is_right else []
         base = next(iter(right), choices[0])
-        alone = [*self._alone(places, self._without_effect(usual, base))]
+        alone = [*self._alone(places, self._without_effect(usual))]
         texts = {raw: [text] for raw, text in usual.items()}
         room = room if right else most  # hardly any filling is valid
         for raw, what, text in draw.sample(alone, room) if room < len(alone) else alone:
@@ -172,25 +174,24 @@ class _Trial:
 
         None if the text before is not valid, or is not changed.
         """
-        before, after = (self._filled(form, outputs, chosen) for form in (self.old, self.new))
-        if (before, after) not in self._judged:
-            wanted = self.webhook.made(before) if before != after else None
-            self._judged[before, after] = None if wanted is None else self._is(wanted, after)
-        return self._judged[before, after]
+        pair = self._filled(self.old, outputs, chosen), self._filled(self.new, outputs, chosen)
+        if pair[0] == pair[1]:
+            return None
+        if pair not in self._judged:
+            self._judged[pair] = self.webhook.is_same(*pair, with_tolerations=self.with_tolerations)
+        return self._judged[pair]
 
-    def _is(self, wanted: _Made, text: str) -> bool:
-        got = self.webhook.made(text)
-        return (
-            got is not None
-            and got.objects == wanted.objects
-            and (not self.with_tolerations or got.tolerates(wanted))
-        )
+    def _filled(self, form: Form, outputs: Outputs, chosen: Chosen | None) -> str:
+        def text_of(raw: str, at: int) -> str:
+            key = (form is self.new, at, outputs[raw])
+            if key not in self._written:
+                self._written[key] = self._place(form, raw, at).write(outputs[raw])
+            return self._written[key]
 
-    def _filled(self, form: Form, outputs: Outputs, chosen: Chosen) -> str:
-        return form.filled(chosen, lambda raw, at: self._place(form, raw, at).write(outputs[raw]))
+        return form.filled(chosen, text_of)
 
     def _place(self, form: Form, raw: str, start: int) -> Place:
-        key = (form.template.text, start)
+        key = (form is self.new, start)
         if key not in self._known:
             self._known[key] = Place.of(form.template, start, raw, in_jinja=self.in_jinja)
         return self._known[key]
@@ -200,14 +201,20 @@ class _Trial:
         form = self.old if raw in self.old.template.text else self.new
         return self._place(form, raw, form.template.text.find(raw))
 
-    def _without_effect(self, usual: Outputs, chosen: Chosen) -> set[str]:
+    def _without_effect(self, usual: Outputs) -> set[str]:
         """The actions of which nothing matters that they produce."""
         inline = [raw for raw in usual if usual[raw] and self._is_inline(raw)]
         signs = {raw: unread_places.sign(number) for number, raw in enumerate(inline)}
-        text = self._filled(self.old, {**usual, **signs}, chosen)
-        counts = unread_places.without_effect(documents.read(text))
-        every = Counter(self.old.written)
-        return {raw for number, raw in enumerate(inline) if counts[number] == every[raw]}
+        forms = self.old, self.new
+        texts = [self._filled(form, {**usual, **signs}, None) for form in forms]
+        before, after = (unread_places.without_effect(documents.read(text)) for text in texts)
+        every = [Counter(form.written) for form in forms]
+        return {
+            raw
+            for number, raw in enumerate(inline)
+            if before[number] == after[number]
+            and all(before[number].total() == written[raw] for written in every)
+        }
 
     def _is_inline(self, raw: str) -> bool:
         return not self._first(raw).moves
@@ -242,29 +249,12 @@ def _turned(chosen: Chosen, draw: random.Random) -> dict[Condition, int]:
     }
 
 
-class _Made(NamedTuple):
-    """The objects that the webhook makes, and the tolerations of GPU nodes of their pods.
-
-    A pod may have more of these than it needs: they harm none.
-    """
-
-    objects: list[Any]
-    tolerations: list[list[Any]]
-
-    def tolerates(self, other: _Made) -> bool:
-        """Whether each pod has all tolerations that it has there."""
-        pairs = zip(self.tolerations, other.tolerations, strict=True)
-        return all(each in mine for mine, theirs in pairs for each in theirs)
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Webhook:
-    """What the webhook makes of texts; of each object once."""
+    """What the webhook makes of texts."""
 
     plan: Plan
     _reader: Reader = field(default_factory=Reader)
-    _texts: dict[str, _Made | None] = field(default_factory=dict)
-    _objects: dict[str, _Made | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, result: FileResult, plan: Plan) -> _Webhook:
@@ -273,65 +263,112 @@ class _Webhook:
         plan = with_namespaces(plan, actions.read(result.text).blanked)
         return cls(replace(plan, ignored=(*plan.ignored, *reports)))
 
-    def made(self, text: str) -> _Made | None:
-        """What it makes of the objects in a text; None if they are not valid."""
-        if text not in self._texts:
-            self._texts[text] = self._of(self._reader.read(text))
-        return self._texts[text]
+    def is_same(self, before: str, after: str, *, with_tolerations: bool) -> bool | None:
+        """Whether it makes the same objects of both texts; None if the one before is not valid.
 
-    def _of(self, found: list[Any] | None) -> _Made | None:
+        Usually the text after is what it makes of the text before. The last way is the dearest.
+        """
+        wanted = self._made(self._objects(before))
+        if wanted is None:
+            return None
+        there = self._objects(after)
+        if there is not None and self._agree(wanted, there, with_tolerations):
+            return True
+        got = self._made(there)
+        return got is not None and (
+            self._agree(wanted, got, with_tolerations)
+            or self._agree(self._normal(wanted), self._normal(got), with_tolerations)
+        )
+
+    def _objects(self, text: str) -> list[Raw] | None:
+        """The objects in a text; None if they are not valid."""
+        found = self._reader.read(text)
         if found is None or not all(map(_are_texts, found)):
             return None
-        made = _Made([], [])
-        for data in found:
-            for _, obj in objects(data):
-                key = canonical(obj)
-                if key not in self._objects:
-                    self._objects[key] = _through(obj, self.plan)
-                one = self._objects[key]
-                if one is None:
-                    return None
-                made.objects.extend(one.objects)
-                made.tolerations.extend(one.tolerations)
-        return made
+        return [obj for data in found for _, obj in objects(data)]
+
+    def _made(self, objs: list[Raw] | None) -> list[Raw] | None:
+        """The objects as the webhook leaves them; None if that is not known of one."""
+        made = []
+        for each in objs or ():
+            left = _through(each, self.plan)
+            if left is None:
+                return None
+            made.append(left)
+        return None if objs is None else made
+
+    def _normal(self, objs: list[Raw]) -> list[Raw]:
+        return [_without_manifests(normal_form(each, self.plan.settings)) for each in objs]
+
+    def _agree(self, wanted: list[Raw], got: list[Raw], with_tolerations: object) -> bool:
+        """Whether the objects are equal, and each pod has all tolerations that it should have."""
+        settings = self.plan.settings
+        pairs = zip(*([_apart(e, settings) for e in objs] for objs in (wanted, got)), strict=False)
+        return len(wanted) == len(got) and all(
+            one == other and (not with_tolerations or all(map(_has_all, given, theirs)))
+            for (one, theirs), (other, given) in pairs
+        )
 
 
-def _through(obj: dict[str, Any], plan: Plan) -> _Made | None:
-    """The object as the webhook leaves it, in normal form; None if that is not known."""
-    if opened(plan, obj).is_open:
-        return None
-    if plan.unsafe or not is_built_in(obj):
+def _through(obj: Raw, plan: Plan) -> Raw | None:
+    """The object as the webhook leaves it; None if that is not known."""
+    if plan.unsafe or not (is_built_in(obj) or templates_of(obj, plan.settings)):
+        if opened(plan, obj).is_open:
+            return None
         obj = copied(obj)
         evaluations(obj, plan)
-    meant = admitted(obj, plan)
-    if meant.why_not and is_built_in(obj):
+    meant = admitted(obj, plan, with_places=False)
+    if meant.is_open or (meant.why_not and is_built_in(obj)):
         return None
-    made = normal_form(meant.object, plan.settings)
-    if made.get("apiVersion") == "apps/v1" and not as_map(made.get("spec")).get("selector"):
+    selector = as_map(as_map(meant.object.get("spec")).get("selector"))
+    if meant.object.get("apiVersion") == "apps/v1" and not any(selector.values()):
         return None  # it must be written manually
-    specs = [as_map(value_at(made, e)).get("spec") for e in templates_of(made, plan.settings)]
-    tolerations = [_without_tolerations(e, plan) if isinstance(e, dict) else [] for e in specs]
-    return _Made([_without_manifests(made)], tolerations)
+    return meant.object
 
 
-def _without_tolerations(spec: dict[str, Any], plan: Plan) -> list[Any]:
-    """Take out those of GPU nodes, and return them."""
-    every = [each for _, each in as_items(spec.get("tolerations"))]
-    taken = [each for each in every if plan.settings.is_gpu(str(each.get("key")))]
-    spec["tolerations"] = [each for each in every if each not in taken]
-    return taken
+def _has_all(given: list[Raw], wanted: list[Raw]) -> bool:
+    return all(each in given for each in wanted)
+
+
+def _apart(obj: Raw, settings: Settings) -> tuple[Raw, list[list[Raw]]]:
+    """The object without tolerations of GPU nodes, and those of each of its pods.
+
+    A pod may have more of these than it needs: they harm none.
+    """
+    every = []
+    for at in templates_of(obj, settings):
+        given = as_map(as_map(value_at(obj, at)).get("spec")).get("tolerations") or []
+        taken = [each for _, each in as_items(given) if settings.is_gpu(str(each.get("key")))]
+        if taken:
+            obj = _replaced(obj, (*at, "spec"), [each for each in given if each not in taken])
+        every.append(taken)
+    return obj, every
+
+
+def _replaced(data: Any, at: tuple[str | int, ...], tolerations: list[Any]) -> Any:
+    """A copy of the data with other tolerations in the spec at this place."""
+    made = data.copy()
+    if at:
+        made[at[0]] = _replaced(data[at[0]], at[1:], tolerations)
+    elif tolerations:
+        made["tolerations"] = tolerations
+    else:
+        del made["tolerations"]
+    return made
 
 
 def _are_texts(data: Any) -> bool:
     """Whether texts and amounts are, where the API has them: the filling is not valid otherwise."""
-    if isinstance(data, list):
-        return all(map(_are_texts, data))
-    return not isinstance(data, dict) or all(map(_is_valid, data, data.values()))
+    if isinstance(data, dict):
+        return all(map(_is_valid, data, data.values()))
+    return not isinstance(data, list) or all(map(_are_texts, data))
 
 
 def _is_valid(name: Any, value: Any) -> bool:
+    if isinstance(value, str):  # the usual case
+        return True
     if name in _TEXTS:
-        return isinstance(value, str | dict | list)
+        return isinstance(value, dict | list)
     if name in _MAPS_OF_TEXTS and isinstance(value, dict):
         return all(isinstance(each, str | None) for each in value.values())
     if name in SECTIONS and isinstance(value, dict):

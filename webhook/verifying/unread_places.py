@@ -1,23 +1,32 @@
-"""Finds the actions that no repair depends on: a filled text in, the numbers of its actions out.
+"""Finds the actions that no repair depends on: a filled text in, the places of its actions out.
 
-Each action is filled in as a word with its number. If it stands in one value, and this value is at
-a place that no repair reads or changes (an image, a command), nothing that it produces matters.
+Each action is filled in as a word with its number. If it stands in one value, and no repair reads
+or changes the place of this value (an image, a command), nothing that it produces matters. The same
+is true where the rules only look for names and paths of their own, which no stand-in is.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from webhook.projects.harmless_places import is_place
-from webhook.yamlpatch.nodes import List, Map, Scalar
+from webhook.yamlpatch.nodes import List, Map
 
 if TYPE_CHECKING:
     from webhook.yamlpatch.documents import Document, Stream
     from webhook.yamlpatch.nodes import Node
 
+# Rules look there for names and paths of their own. A stand-in is none, but may end one.
+_FOR_KNOWN_WORDS = re.compile(
+    r"spec\0(template\0spec\0)?(?:volumes|(?:initC|c)ontainers\0\*\0(?:env|volumeMounts))\0\*\0.*"
+)
+# A critical pod is one of kube-system, and sysctls are refused beside the network of the host.
+_READ = re.compile(r"metadata\0namespace|(?:.*\0)?spec\0hostNetwork")
+_IN_CUSTOM_KIND = re.compile(r"^spec\0(?:\w+\0)+(?=template\0)")
 _SIGN = re.compile(r"qz([0-9]+)zq")
+_ONLY_SIGNS = re.compile(rf"([\"']?)(?:{_SIGN.pattern})+\1")
 
 
 def sign(number: int) -> str:
@@ -25,34 +34,40 @@ def sign(number: int) -> str:
     return f"qz{number}zq"
 
 
-def without_effect(stream: Stream) -> Counter[int]:
-    """How often each action stands at such a place."""
-    return Counter(
-        int(found[1])
-        for document in stream.documents
-        for found in _SIGN.finditer(document.text, document.start, document.end)
-        if _is_without_effect(document, found.start())
-    )
+def without_effect(stream: Stream) -> dict[int, Counter[str]]:
+    """The values of each action at such places, with these, and how often they occur."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    for document in stream.documents:
+        for sign_ in _SIGN.finditer(document.text, document.start, document.end):
+            if value := _value_without_effect(document, sign_.start()):
+                found[int(sign_[1])][value] += 1
+    return found
 
 
-def _is_without_effect(document: Document, at: int) -> bool:
-    """Whether this is in a value on one line that nothing else in the text uses."""
+def _value_without_effect(document: Document, at: int) -> str:
+    """The value on one line that is there, with its place, if nothing else in the text uses it."""
     way: list[str] = []
     node: Node = document.root
-    while isinstance(node, Map | List):
-        if node.flow or node.anchor:
-            return False
+    while "\n" in (text := document.text[node.start : node.end]) or not _is_unread(way, text):
         entry = next((each for each in _entries(node) if each[1].start <= at < each[1].end), None)
-        if entry is None:
-            return False
+        if entry is None or node.anchor:
+            return ""
         way.append(entry[0])
         node = entry[1]
-    is_simple = isinstance(node, Scalar) and not node.anchor
-    is_on_one_line = "\n" not in document.text[node.start : node.end]
-    return is_simple and is_on_one_line and is_place(tuple(way))
+    return "" if node.anchor else f"{way}: {text}"
 
 
-def _entries(node: Map | List) -> list[tuple[str, Node]]:
-    if isinstance(node, Map):
+def _is_unread(way: list[str], text: str) -> bool:
+    place = _IN_CUSTOM_KIND.sub("spec\0", "\0".join(way))
+    if _FOR_KNOWN_WORDS.fullmatch(place):
+        return _ONLY_SIGNS.fullmatch(text) is not None
+    return not _READ.fullmatch(place) and is_place(tuple(place.split("\0")))
+
+
+def _entries(node: Node) -> list[tuple[str, Node]]:
+    """The values of a map or a list in block style, with their names."""
+    if isinstance(node, Map) and not node.flow:
         return [(str(each.name), each.value) for each in node.members]
-    return [("*", each.value) for each in node.items]
+    if isinstance(node, List) and not node.flow:
+        return [("*", each.value) for each in node.items]
+    return []

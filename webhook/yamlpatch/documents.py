@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +31,8 @@ T = TypeVar("T")
 
 MOST_VALUES = 1_000_000  # a few lines of aliases can stand for more than any memory holds
 _MERGE = "<<"
-_MARKER = re.compile(r"^(?:---(?=[ \t\r\n]|\Z)|\.\.\.(?=[ \t\r\n]|\Z)[^\n]*\n?)", re.MULTILINE)
+_AT_START = re.compile(r"(?P<sign>---|\.\.\.)(?=[ \t\r\n]|\Z)")
+_MARKER = re.compile(rf"\n{_AT_START.pattern}")  # `^` would take much longer
 _BEFORE = re.compile(r"(?:%[^\n]*\n|[ \t\r]*(?:#[^\n]*)?\n)*")  # directives and comments
 
 
@@ -190,18 +192,19 @@ def _parts_of_yaml(text: str) -> Iterator[Part]:
 def places_of_parts(text: str) -> Iterator[tuple[int, int]]:
     """The begin and the end of each part of a text."""
     start = 0
-    for found in _MARKER.finditer(text):
-        is_empty = _BEFORE.fullmatch(text, start, found.start()) is not None
-        if found[0] == "---":
+    for found in chain(filter(None, [_AT_START.match(text)]), _MARKER.finditer(text)):
+        marker = found.start("sign")
+        is_empty = _BEFORE.fullmatch(text, start, marker) is not None
+        if found["sign"] == "---":
             if not is_empty:
-                begins = _with_directives(text, start, found.start())
+                begins = _with_directives(text, start, marker)
                 yield start, begins
                 start = begins
-        elif is_empty and start:
-            start = found.end()  # a second `...`
-        else:
-            yield start, found.end()
-            start = found.end()
+            continue
+        end = text.find("\n", marker) + 1 or len(text)
+        if not (is_empty and start):  # else it is a second `...`
+            yield start, end
+        start = end
     if start < len(text):
         yield start, len(text)
 
