@@ -28,6 +28,7 @@ from tests.doctor.installation import (
     mounting,
     named_in,
     namespace,
+    of_cert_manager,
     of_helm,
     rolling,
     secret,
@@ -321,6 +322,22 @@ TABLE: dict[str, tuple[Facts, str]] = {
     "no pair of others": (
         given({}),
         "server",
+    ),
+    "an empty Secret of others": (
+        given({"data": {}, "metadata": {"name": "gpu-webhook-tls"}}),
+        "server",
+    ),
+    "no pair of cert-manager": (
+        of_cert_manager({}),
+        "server",
+    ),
+    "a pair of cert-manager that is not renewed": (
+        replace(of_cert_manager(secret(OwnCertificates(leaf=LEAF))), now=NOW + 26 * DAY),
+        "server",
+    ),
+    "another CA than that of cert-manager": (
+        of_cert_manager(secret(OwnCertificates(leaf=LEAF)), ca=OTHER),
+        REPAIR,
     ),
     "an expired pair of others": (
         replace(given(secret(OwnCertificates(leaf=LEAF))), now=NOW + 31 * DAY),

@@ -157,6 +157,15 @@ def given(data: Raw) -> Facts:
     return replace(HEALTHY, deployment=found, secret=data, bindings=(bound("gpu-webhook"),))
 
 
+def of_cert_manager(data: Raw, ca: Identity = CA) -> Facts:
+    """With a certificate that cert-manager makes, and a caBundle that it fills in."""
+    injected = configuration("base/webhook.yaml", ca)
+    for obj in injected.values():
+        obj["metadata"]["annotations"] = {"cert-manager.io/inject-ca-from": "gpu-webhook/leaf"}
+    facts = given(data)
+    return replace(facts, configurations={**facts.configurations, **injected})
+
+
 def mounting(config_map: Raw, *volumes: Raw, **settings: Any) -> Facts:
     """With these volumes before those that are shipped, and another source of the settings."""
     found = copy.deepcopy(DEPLOYMENT)

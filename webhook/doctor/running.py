@@ -16,6 +16,7 @@ from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired_annotation import REPAIRED, codes_of
 from webhook.doctor import certificates as of_secret
 from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
+from webhook.doctor.mounted_files import file_of
 from webhook.doctor.registration import REPAIR, again, foreign
 from webhook.issuing import lease
 from webhook.issuing.objects import CONFIGURATIONS, bundles_of, configuration_of
@@ -36,6 +37,7 @@ _CALL_FAILED = re.compile(r'failed calling webhook "[a-z-]+\.gpu-webhook\.dev": 
 _DENIED = re.compile(r'admission webhook "[a-z-]+\.gpu-webhook\.dev" denied')
 _WARNED = f'"{legacy_resource.CODE}:'
 _ANOTHER = "name another namespace with --pod-namespace, or create a pod of yours as a dry run"
+_INJECTED = "cert-manager.io/inject-ca-from"  # an annotation: NAMESPACE/NAME of a Certificate
 _SLOW = 0.9  # of the time limit of a call
 
 
@@ -187,19 +189,38 @@ def certificates(facts: Facts) -> Iterator[Line]:
         texts = facts.pair()
         found = Identity.read(*texts)
         kept = OwnCertificates(leaf=found).at(facts.now)
-        source = "docs/install.md#certificates says who makes it and who fills in caBundle"
-        line = of_secret.of_pair("server", kept.leaf, facts.now, source)
+        made_by, filled_by = _makers(facts)
+        line = of_secret.of_pair("server", kept.leaf, facts.now, made_by)
         if found is None:
-            paths = Path("tls.crt"), Path("tls.key")
-            why = faults.of_pair(paths[0], texts[0], paths[1], texts[1])
-            line = line._replace(text=why or line.text)
+            line = line._replace(text=_fault(facts, *texts) or line.text)
         yield line
-        yield from of_secret.trust(kept, bundles, f"{source}; #change-the-certificates, how")
+        yield from of_secret.trust(kept, bundles, filled_by)
     hosts = kept.leaf.hosts() if kept.leaf is not None else []
     for host in sorted({*_hosts(facts)} - {*hosts}):
         if hosts and f"*.{host.partition('.')[2]}" not in hosts:
             text = f"API servers call {host}, and the certificate has no such name"
             yield Line(FAILED, text, "make one for this name", "server")
+
+
+def _makers(facts: Facts) -> tuple[str, str]:
+    """Where to look if a certificate that others make is missing, and if a caBundle is."""
+    for name in CONFIGURATIONS:
+        metadata = as_map(facts.configurations.get(name, {}).get("metadata"))
+        source = str(as_map(metadata.get("annotations")).get(_INJECTED) or "")
+        space, _, certificate = source.partition("/")
+        if certificate:
+            look = f"kubectl -n {space} describe certificate {certificate}"
+            return f"{look}: cert-manager makes it", f"{look}: cert-manager fills it"
+    page = "docs/install.md#certificates says who makes it and who fills in caBundle"
+    return page, f"{page}; #change-the-certificates, how"
+
+
+def _fault(facts: Facts, cert: bytes, key: bytes) -> str:
+    """What is wrong with a pair that others make; empty if no fault is found."""
+    file = file_of(facts.pod_spec, "--tls-cert-file")
+    if file and file.kind == "secret" and not facts.secret:
+        return f"there is no Secret {file.name}: a new pod cannot start"
+    return faults.of_pair(Path("tls.crt"), cert, Path("tls.key"), key)
 
 
 def watcher(facts: Facts) -> Iterator[Line]:
