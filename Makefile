@@ -24,7 +24,7 @@ export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
 LOCK := .venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node lint fix docs site manifests bench lock image plugin
+.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node operators lint fix docs site manifests bench lock image plugin
 
 dev: $(MADE)  ## make or refresh .venv, with all extras
 
@@ -68,15 +68,20 @@ node: dev cluster  ## build what real nodes need: kubelet, containerd, our image
 
 test-node: dev cluster  ## what runs on real nodes: manifests/base and the chart as they are, and the guides' pods
 	@$(PY) -m tests.node.build || { test $$? = 3 && test -z "$$CI"; } # no nodes here: skipped elsewhere than in CI
-	@$(PY) -m pytest -q -s -rs -m node tests/node
+	@$(PY) -m pytest -q -s -rs -m "node and not operators" tests/node
 
-nightly: dev cluster  ## hours: 5,000 new examples of each property, all rows of all tables, 100,000 changed members, 10,000 new pods for the scheduler, 2,000 charts, 10 minutes of rotations, 10 rolling restarts
+operators: dev  ## build cert-manager, which only `make nightly` runs; once
+	@$(PY) -m tests.node.operators
+
+nightly: dev cluster  ## hours: 5,000 new examples of each property, all rows of all tables, 100,000 changed members, 10,000 new pods for the scheduler, 2,000 charts, 10 minutes of rotations, 10 rolling restarts, cert-manager
 	@HYPOTHESIS_PROFILE=nightly CHANGED_MEMBERS=100000 $(PY) -m pytest -q -n auto --dist worksteal -m "(hypothesis or nightly or pairs or large) and not cluster and not node"
 	@NEVER_FITS_PODS=10000 NEVER_FITS_SEED=$$(date +%Y%m%d) $(PY) -m pytest -q -m cluster tests/cluster/test_never_fits.py
 	@DRAWN_CHARTS=2000 $(PY) -m pytest -q --timeout 1800 -m cluster tests/cluster/test_drawn_charts.py
 	@ROTATION_SECONDS=600 ROTATION_RATE=100 $(PY) -m pytest -q --timeout 1800 -m cluster tests/cluster/test_certificates_self.py
 	@$(PY) -m tests.node.build || test $$? = 3 # no nodes here: skipped
 	@RESTARTS=10 RESTARTS_RATE=200 $(PY) -m pytest -q -s -rs --timeout 1800 -m node tests/node/test_restarts.py
+	@$(PY) -m tests.node.operators
+	@$(PY) -m pytest -q -s -rs --timeout 1800 -m operators tests/node
 
 cluster: dev  ## build etcd, kube-apiserver, scheduler, controllers and kubectl, once
 	@$(PY) tests/cluster/build.py $(KUBERNETES_VERSION)

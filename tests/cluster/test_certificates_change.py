@@ -173,9 +173,12 @@ def test_no_call_fails_if_both_cas_are_trusted_until_the_rollout_is_done(
 
 
 class Injector:
-    """As cert-manager's and OpenShift's: its CA is all that a caBundle with its annotation has."""
+    """As OpenShift's: its CA is all that a caBundle with its annotation has.
 
-    name = "cert-manager.io/inject-ca-from"
+    cert-manager's leaves the CAs of before: tests/node/test_cert_manager.py.
+    """
+
+    name = "service.beta.openshift.io/inject-cabundle"
 
     def __init__(self, change: Change) -> None:
         self._change, self._stopped = change, threading.Event()
@@ -207,8 +210,8 @@ class Injector:
 def test_no_call_fails_if_an_injector_takes_both_cas_over(
     cluster: ControlPlane, change: Change
 ) -> None:
-    """From manifests/base to manifests/cert-manager."""
-    note = {"annotations": {Injector.name: "gpu-webhook/gpu-webhook"}}
+    """From manifests/base to manifests/openshift."""
+    note = {"annotations": {Injector.name: "true"}}
     last = copy.deepcopy(change.without)
     for each in last:
         each["metadata"] |= note
@@ -217,7 +220,7 @@ def test_no_call_fails_if_an_injector_takes_both_cas_over(
         change.apply(change.with_bundle(both))
         change.roll_back()
         names = [f"{each['kind']}/gpu-webhook".lower() for each in change.without]
-        cluster.kubectl("annotate", *names, f"{Injector.name}=gpu-webhook/gpu-webhook")
+        cluster.kubectl("annotate", *names, f"{Injector.name}=true")
         until(lambda: change.bundles() == [(change.own,)] * 3, "the CA of the injector", 20)
         change.apply(last, "--server-side", "--force-conflicts")
         assert change.bundles() == [(change.own,)] * 3

@@ -116,9 +116,9 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
         {"certificates": {"mode": "cert-manager", "issuerRef": {"name": "mine"}}},
         lambda made: (
             made["Certificate", "gpu-webhook"]["spec"]["issuerRef"],
-            ("Issuer", "gpu-webhook") in made,
+            [name for kind, name in made if kind in {"Issuer", "Certificate"}],
         ),
-        ({"name": "mine"}, False),
+        ({"name": "mine"}, ["gpu-webhook"]),
     ),
     "the guard on OpenShift": (
         {"certificates": {"mode": "openshift"}, "guard": {"enabled": True}},

@@ -39,8 +39,8 @@ def blocks(name: str) -> list[str]:
     return re.findall(r"```sh\n(.*?)```", page(name), re.DOTALL)
 
 
-# test_helm_certificates.py puts both CAs into caBundle.
-HELM, APPLY, TRY_IT, LIVE, INVENTORY, STATUS, _BOTH = blocks("install")
+# test_helm_certificates.py puts both CAs into caBundle, tests/node/test_cert_manager.py new keys.
+HELM, APPLY, TRY_IT, LIVE, INVENTORY, STATUS, *NEW_KEYS, _BOTH = blocks("install")
 STOP, IGNORE, PUT_BACK, HELM_BACK = blocks("break-glass")
 (TAKE_OVER,) = blocks("upgrade")
 # test_report.py tries the report, tests/telemetry the logs.
