@@ -1,6 +1,7 @@
 """Programs of others beside the webhook: `python -m tests.node.operators` builds them, once.
 
-cert-manager, with its own manifests: processes of this machine, each with a kubeconfig of its own.
+cert-manager, Flux's kustomize-controller and Argo CD, with their own manifests. They are processes
+of this machine, each with a kubeconfig of its own.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _CERT_MANAGER = "github.com/cert-manager/cert-manager"
+_FLUX = "github.com/fluxcd/kustomize-controller"
+_ARGO_CD = "github.com/argoproj/argo-cd/v3"
 # What is built: from which of our modules, of which sources and package; and which folders of the
 # module of theirs are copied beside the program.
 _BUILT = {
     "cert-manager": (["main.go"], ".", _CERT_MANAGER, "deploy/charts/cert-manager"),
+    "kustomize-controller": ([], _FLUX, _FLUX, "config/crd/bases"),
+    "argo-cd": ([], f"{_ARGO_CD}/cmd", _ARGO_CD, "manifests"),
 }
 
 
