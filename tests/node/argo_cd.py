@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from tests import debian
 from tests.cluster.client import until
 from tests.cluster.controlplane import free_ports
 from tests.node import operators
@@ -34,8 +33,6 @@ _PROJECT = {
         "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
     },
 }
-# Debian's redis-server would run at once; the program is in this package, too, under another name.
-REDIS_PACKAGE, _REDIS = "redis-tools", "/usr/bin/redis-check-rdb"
 
 
 class ArgoCD:
@@ -55,7 +52,7 @@ class ArgoCD:
         key = '{"stringData": {"server.secretkey": "a"}}'
         self._cluster.kubectl("-n", _HOME, "patch", "secret", "argocd-secret", "-p", key)
         redis, server, *metrics = free_ports(4)
-        (self._folder / "redis-server").symlink_to(_REDIS)
+        (self._folder / "redis-server").symlink_to(operators.REDIS)
         # Of its image: prints the signature of a commit. Those of these tests have none.
         (self._folder / "git-verify-wrapper.sh").symlink_to("/bin/true")
         argo = str(operators.program(_NAME))
@@ -158,10 +155,6 @@ class ArgoCD:
         log = home / "log"
         program = operators.Program(command, self._cluster.kubeconfig, log, **variables)
         self._stack.enter_context(program)
-
-
-def prepare() -> None:
-    debian.install([REDIS_PACKAGE])
 
 
 def _commit(folder: Path) -> None:

@@ -70,7 +70,7 @@ _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # pip works in the build as it does on this machine.
 _OF_THE_MACHINE = ("/etc/ssl/certs", "/etc/pip.conf")
 _RETRIES = 'Acquire::Retries "3";'
-_IMPOSSIBLE = 3  # the exit code where this machine cannot run nodes: no failure of ours
+IMPOSSIBLE = 3  # the exit code where this machine cannot run nodes: no failure of ours
 _KEPT = 24 * 3600.0  # seconds; archives of images that no checkout has any more
 
 
@@ -220,7 +220,7 @@ def main() -> int:
         everything()
     except Impossible as why:
         say(f"no nodes on this machine: {why}")
-        return _IMPOSSIBLE
+        return IMPOSSIBLE
     except BuildError as error:
         say(f"error: {error}")
         return 1

@@ -14,7 +14,7 @@ from tests.cluster.remains import everything
 from tests.cluster.test_gitops import BLOCKS
 from tests.cluster.webhook import KINDS
 from tests.node import operators
-from tests.node.argo_cd import ArgoCD, prepare
+from tests.node.argo_cd import ArgoCD
 from tests.node.build import ROOT
 from tests.node.cluster import RealCluster
 from tests.node.load import REPAIRED, Load, admit
@@ -36,7 +36,6 @@ LEGACY, BUNDLES = (each["spec"] for each in RECIPES if "spec" in each)
 @pytest.fixture(scope="module")
 def cluster(_possible: None) -> Iterator[RealCluster]:
     operators.demand("argo-cd")
-    prepare()
     with own_network(RealCluster.host), RealCluster() as running:
         yield running
 
