@@ -114,6 +114,42 @@ def test_amounts_wait_for_a_helper_that_reads_them_by_name(tmp_path: Path) -> No
     assert_all_wait(tmp_path, files, "templates/_helpers.tpl (line 1)")
 
 
+# Objects without pods that the amounts of pods reach, too.
+ELSEWHERE = {
+    "ResourceQuota": f"spec:\n  hard: {{{{- toYaml {AMOUNTS} | nindent 4 }}}}\n",
+    "LimitRange": (
+        f"spec:\n  limits:\n  - type: Container\n    default:\n"
+        f"      {{{{- range $name, $value := {AMOUNTS} }}}}\n"
+        "      {{ $name }}: {{ $value }}\n      {{- end }}\n"
+    ),
+    "ConfigMap": "data:\n  resources: {{ toJson .Values.resources | quote }}\n",
+    "Secret": "stringData:\n  values.yaml: |\n    {{- toYaml .Values | nindent 4 }}\n",
+}
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_amounts_wait_where_an_object_without_pods_gets_them_too(kind: str, tmp_path: Path) -> None:
+    head = f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: other}}\n"
+    files = {
+        "templates/pod.yaml": f"{pod(MADE)}---\n{head}{ELSEWHERE[kind]}",
+        "values.yaml": resources(2),
+    }
+    assert_all_wait(tmp_path, files, f", {kind}) gets them, too")
+
+
+def test_an_object_without_pods_may_get_other_values(tmp_path: Path) -> None:
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
+    data = 'data:\n  name: "{{ .Values.name }} {{ .Release.Name }}"\n'
+    more = (
+        "  {{- range $name, $value := .Values.data }}\n  {{ $name }}: {{ $value }}\n  {{- end }}\n"
+    )
+    files = {
+        "templates/pod.yaml": f"{head}{data}{more}---\n{pod(MADE)}",
+        "values.yaml": f"name: main\ndata: {{a: b}}\n{resources(2)}",
+    }
+    assert NEW in (looked_at(tmp_path, files)["values.yaml"].new_text or "")
+
+
 @pytest.mark.parametrize("value", ['{{ limits["%s"] }}', "{{ limits.get('%s', 1) }}"])
 def test_a_jinja_template_that_reads_the_amount_by_name_waits(value: str) -> None:
     text = limit(value % OLD)

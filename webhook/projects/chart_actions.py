@@ -50,6 +50,9 @@ _TESTS = {*_SAME, "regexMatch", "mustRegexMatch"}
 _WORD = re.compile(r"\w{3,}")
 _ENTRY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)[\"']?[ \t]*:")
 _KEY = re.compile(r"([\w-]+)[\"']?[ \t]*:")
+_KIND = re.compile(r"^(?:kind:[ \t]*[\"']?(?P<kind>\w+)|---)", re.MULTILINE)
+# Where an amount is no request of a pod: it counts for a namespace, or another program reads it.
+_OTHERS = {"ConfigMap", "LimitRange", "ResourceQuota", "Secret"}
 _MOST_ROUNDS = 8  # in which members of made maps and what is included are found
 
 
@@ -81,6 +84,7 @@ class Uses:
     looks: str = ""  # a function that looks at the names
     combines: str = ""  # a function that may put amounts together
     builds: str = ""  # a function that builds amounts
+    gives: str = ""  # an action that writes amounts into an object without pods, and its kind
     sections: dict[str, str] = field(default_factory=dict)  # those that are read alone
     is_apart: bool = False  # the limits and requests of a container may be of different maps
     is_deep: bool = False  # values are given on more often than is followed
@@ -198,6 +202,8 @@ class _File:
         seen = self._value(given) if given is not None else Seen()
         for each in step.sets:
             self._variables[each] = self._variables.get(each, Seen()) | seen
+        if step.kind is Kind.WRITES and seen.amounts and not here.named:
+            self._note_kind()
         is_ended = step.kind is Kind.ENDS and len(self._open) > 1
         if here.named and (
             (step.kind is Kind.WRITES and seen.amounts)
@@ -326,6 +332,14 @@ class _File:
         """Whether the named template that ends here has amounts in its text."""
         start = self._open[-1].start
         return bisect_left(self._written, start) < bisect_left(self._written, end)
+
+    def _note_kind(self) -> None:
+        """Note the kind of the object around this place, if it has no pods."""
+        kind = None
+        for found in _KIND.finditer(self._text, 0, self._at):
+            kind = found["kind"]
+        if kind in _OTHERS:
+            self._uses.gives = self._uses.gives or self._where(kind)
 
     def _where(self, function: str) -> str:
         return f"{self._name} (line {self._text.count(chr(10), 0, self._at) + 1}, {function})"

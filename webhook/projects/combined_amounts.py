@@ -49,6 +49,11 @@ def why_unequal(
             f"{uses.looks} looks at names of resources: change it there, in the keys and in the "
             "values together"
         )
+    if uses.gives:
+        return (
+            f"{uses.gives} gets them, too, which is no request of a pod: give it values of its "
+            "own, or change the keys and all that reads them together"
+        )
     if not uses.combines and not uses.sections:
         return ""
     if where := next(stays, ""):
