@@ -86,6 +86,22 @@ FRACTIONS = {
         pod('{{ include "gpus" . }}'),
         "0.5 from gpus",
     ),
+    "a named template in another": (
+        {
+            "values.yaml": "gpus: 0.5\n",
+            "templates/_gpus.tpl": (
+                '{{- define "outer" }}{{ include "inner" . }}{{ end }}\n'
+                '{{- define "inner" }}{{ .Values.gpus }}{{ include "outer" . }}{{ end }}\n'
+            ),
+        },
+        pod('{{ include "outer" . }}'),
+        "0.5 from gpus",
+    ),
+    "a member of a map that the template makes": (
+        {"values.yaml": "gpus: 0.5\n"},
+        pod("{{ .number }}", ('  {{- with dict "number" .Values.gpus }}\n', "  {{- end }}\n")),
+        "0.5 from gpus",
+    ),
     "a default": ({}, pod("{{ .Values.gpus | default 0.5 }}"), "0.5"),
     "a default in quotes": ({}, pod('{{ default "500m" .Values.gpus | quote }}'), "500m"),
     "a branch": ({}, pod("{{ if .Values.small }}0.5{{ else }}1{{ end }}"), "0.5"),

@@ -33,12 +33,16 @@ _NAMED = re.compile(
 )
 
 
+_PAIR = re.compile(r"\"(\w+)\"\s+\(?\s*([$.][\w.]+)")  # of `dict` and `set`
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known besides the text: fractions in values, and named templates by their names."""
 
     members: dict[str, str] = field(default_factory=dict)  # the member, and its fraction
     holders: dict[str, str] = field(default_factory=dict)  # lists and maps of such members
+    given: dict[str, set[str]] = field(default_factory=dict)  # what made members may be
     named: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -54,6 +58,8 @@ class Known:
                     known.holders.update(dict.fromkeys(names[-2:], said))
         for text in texts:
             known.named.update((each["name"], each["body"]) for each in _NAMED.finditer(text))
+            for name, path in _PAIR.findall(text):
+                known.given.setdefault(name, set()).add(_last(path))
         return known
 
 
@@ -77,19 +83,28 @@ def written(text: str, settings: Settings, known: Known = NOTHING) -> tuple[int,
 
 def _fractions(value: str, text: str, known: Known) -> Iterator[str]:
     """The fractions that a value may be, with where they are from."""
-    for word in _WORD.findall(value):
-        if _is_fraction(word):
-            yield word
-        elif word == "." or (word.startswith("$") and "." not in word):
-            every = [_last(e) for given in _given(word, text) for e in _WORD.findall(given)]
-            yield from filter(_is_fraction, every)
-            yield from (known.holders[each] for each in every if each in known.holders)
-        elif _last(word) in known.members:
-            yield known.members[_last(word)]
-    for name, body in known.named.items():
-        if f'"{name}"' in value:
-            inner = Known(known.members, known.holders)
-            yield from _fractions(" ".join(_INSIDE.findall(body)), body, inner)
+    seen: set[str] = set()
+    places = [(value, text)]
+    for said, around in places:  # the list grows
+        for word in _WORD.findall(said):
+            yield from _of_word(word, around, known)
+        for name, body in known.named.items():
+            if name not in seen and f'"{name}"' in said:
+                seen.add(name)
+                places.append((" ".join(_INSIDE.findall(body)), body))
+
+
+def _of_word(word: str, text: str, known: Known) -> Iterator[str]:
+    """The fractions that a number, a path, a variable or the dot may be."""
+    if _is_fraction(word):
+        yield word
+    elif word == "." or (word.startswith("$") and "." not in word):
+        every = [_last(e) for given in _given(word, text) for e in _WORD.findall(given)]
+        yield from filter(_is_fraction, every)
+        yield from (known.holders[each] for each in every if each in known.holders)
+    else:
+        names = (_last(word), *known.given.get(_last(word), ()))
+        yield from (known.members[each] for each in names if each in known.members)
 
 
 def _given(word: str, text: str) -> Iterator[str]:
