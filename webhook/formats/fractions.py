@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from webhook.formats.mentions import Comments
@@ -24,15 +25,13 @@ _WORD = re.compile(r"[$.\w+-]+")
 # What gives variables or the dot their values.
 _GIVES = re.compile(
     r"\{\{-?\s*(?P<dot>(?:range|with)\b)?\s*(?P<set>\$\w+(?:\s*,\s*\$\w+)?\s*:?=)?"
-    r"(?P<value>.*?)\}\}",
+    r"(?P<value>(?:(?!\{\{).)*?)\}\}",
     re.DOTALL,
 )
-_INSIDE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_INSIDE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}", re.DOTALL)
 _NAMED = re.compile(
     r"\{\{-?\s*define\s+\"(?P<name>[^\"]+)\"(?P<body>.*?)(?=\{\{-?\s*define\s|\Z)", re.DOTALL
 )
-
-
 _PAIR = re.compile(r"\"(\w+)\"\s+\(?\s*([$.][\w.]+)")  # of `dict` and `set`
 
 
@@ -99,7 +98,7 @@ def _of_word(word: str, text: str, known: Known) -> Iterator[str]:
     if _is_fraction(word):
         yield word
     elif word == "." or (word.startswith("$") and "." not in word):
-        every = [_last(e) for given in _given(word, text) for e in _WORD.findall(given)]
+        every = [*_given(word, text)]
         yield from filter(_is_fraction, every)
         yield from (known.holders[each] for each in every if each in known.holders)
     else:
@@ -108,10 +107,21 @@ def _of_word(word: str, text: str, known: Known) -> Iterator[str]:
 
 
 def _given(word: str, text: str) -> Iterator[str]:
-    """The expressions that give a variable, or the dot, its values somewhere in the text."""
-    for each in _GIVES.finditer(text):
-        if each["dot"] if word == "." else word in _WORD.findall(each["set"] or ""):
-            yield each["value"]
+    """The words of the expressions that give a variable, or the dot, its values in this text."""
+    for sets, words in _every_given(text):
+        if word in sets:
+            yield from words
+
+
+@lru_cache(maxsize=2)
+def _every_given(text: str) -> list[tuple[set[str], list[str]]]:
+    """What each action gives values to, and the words of its expression."""
+    return [
+        ({*_WORD.findall(each["set"] or ""), "." if each["dot"] else ""}, words)
+        for each in _GIVES.finditer(text)
+        if each["dot"] or each["set"]
+        for words in [[_last(word) for word in _WORD.findall(each["value"])]]
+    ]
 
 
 def _last(word: str) -> str:
