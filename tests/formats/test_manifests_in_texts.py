@@ -34,6 +34,10 @@ MIGRATED = {
     "a key with a comment": HEAD + within(POD, "  pod.yaml: |-  # for the controller\n"),
     "two in one text": HEAD + within(f"{POD}---\n{POD}"),
     "two texts": HEAD + within(POD) + within(POD, "  other.yaml: |\n"),
+    "a ConfigMap in a ConfigMap": HEAD + within(HEAD + within(POD)),
+    "beside a ConfigMap in a ConfigMap": (
+        HEAD + within(f"{POD}---\n{HEAD}{within(POD)}") + within(POD, "  other.yaml: |\n")
+    ),
     "beside an object": f"{POD}---\n{HEAD}{within(POD)}---\n{POD}",
     "a Secret": HEAD.replace("ConfigMap", "Secret").replace("data", "stringData") + within(POD),
     "a cloud-config": "#cloud-config\nwrite_files:\n- path: /x\n" + within(POD, "  content: |\n"),

@@ -95,20 +95,25 @@ def parts(text: str) -> list[Region]:
 
 
 def manifest_texts(text: str) -> Iterator[Region]:
-    """The block scalars with a manifest, as ConfigMaps and cloud-configs have, with their keys."""
-    opened: Line | None = None
-    keys: dict[int, set[str]] = {}
+    """The block scalars with a manifest, as ConfigMaps and cloud-configs have, with their keys.
+
+    Those inside another one come first.
+    """
+    opened: list[tuple[Line, dict[int, set[str]]]] = []  # each with the keys by their indent
     for line in lines_of(text) if _BLOCK_SCALARS.search(text) else ():
-        if opened is not None and not line.is_blank and line.indent <= opened.indent:
-            if any(each >= {"apiVersion", "kind"} for each in keys.values()):
-                yield Region(opened.start, line.start)
-            opened, keys = None, {}
-        if opened is None:
-            opened = line if _BLOCK_SCALAR.search(line.text) else None
-        elif match := _HEAD.match(line.text):
-            keys.setdefault(line.indent, set()).add(match["key"])
-    if opened is not None and any(each >= {"apiVersion", "kind"} for each in keys.values()):
-        yield Region(opened.start, len(text))
+        while opened and not line.is_blank and line.indent <= opened[-1][0].indent:
+            yield from _text_of_manifest(*opened.pop(), line.start)
+        if opened and (match := _HEAD.match(line.text)):
+            opened[-1][1].setdefault(line.indent, set()).add(match["key"])
+        if _BLOCK_SCALAR.search(line.text):
+            opened.append((line, {}))
+    while opened:
+        yield from _text_of_manifest(*opened.pop(), len(text))
+
+
+def _text_of_manifest(opened: Line, keys: dict[int, set[str]], end: int) -> Iterator[Region]:
+    if any(each >= {"apiVersion", "kind"} for each in keys.values()):
+        yield Region(opened.start, end)
 
 
 def _json_blocks(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
