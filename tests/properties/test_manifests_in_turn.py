@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import operator as op
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -229,13 +230,34 @@ def words(manifest: Raw) -> set[str]:
 def test_so_it_does_where_we_were_away_meanwhile(
     turn: list[Raw], data: st.DataObject, tool: Any
 ) -> None:
-    """But for words that were taken out meanwhile: nobody knows then that they were there."""
+    """But for words that were taken out meanwhile: nobody knows then that they were there.
+
+    And for a label that nodes carry in a template without a record: see the next test.
+    """
     away = data.draw(st.frozensets(st.integers(1, len(turn) - 2), min_size=1))
     assume(all(words(turn[n - 1]) <= words(turn[n]) for n in away))
+    recorded = (any(map(words, turn[:n])) for n in away)
+    assume(all(map(op.or_, recorded, ("Tesla-M40" not in str(turn[n]["spec"]) for n in away))))
     last, again = applied_in_turn(tool, turn, away)
     alone, _ = applied_in_turn(tool, turn[-1:])
     assert settled(last) == settled(alone)
     assert last == again
+
+
+@pytest.mark.parametrize("tool", [client_side, server_side])
+def test_without_a_record_a_label_that_nodes_carry_stays_as_it_is_stored(tool: Any) -> None:
+    """An earlier repair may have left it. Pods run with it, so none are replaced for it."""
+    on_old_nodes = {"nodeSelector": {MODEL: "Tesla-M40"}}
+    turn = [
+        pod(container({GPU: "1"}), annotations={}),
+        pod(container({GPU: "1"}), annotations={}, **on_old_nodes),  # while it is away
+        pod(container({LEGACY: "1"}), annotations={}, **on_old_nodes),
+    ]
+    last, again = applied_in_turn(tool, turn, frozenset({1}))
+    assert last == again
+    assert last["spec"]["nodeSelector"] == on_old_nodes["nodeSelector"]
+    assert last["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
+    assert "affinity" not in last["spec"]
 
 
 # What may be another one between two updates of an object whose template cannot change.
