@@ -73,6 +73,13 @@ WITH = """\
       {{- end }}
 """
 
+VOLUME = """\
+        volumeMounts: [{{name: d, mountPath: /d}}]
+      volumes:
+      - name: d
+        hostPath:
+          path: {}
+"""
 HELPER = f"""\
 {{{{- define "gpus" -}}}}
 limits:
@@ -96,6 +103,14 @@ RIGHT = {
     "an amount of 0 that is none": (
         deployment(resources=f"            {OLD}: 0\n            cpu: 1\n"),
         deployment(resources="            cpu: 1\n"),
+    ),
+    "an amount beside a path that an action continues": (
+        deployment(resources=GPUS, pod=VOLUME.format("/data/{{ .Values.name }}")),
+        deployment(resources=CURRENT, pod=VOLUME.format("/data/{{ .Values.name }}") + TOLERATION),
+    ),
+    "an amount beside a path that an action makes": (
+        deployment(resources=GPUS, pod=VOLUME.format("{{ .Values.path }}")),
+        deployment(resources=CURRENT, pod=VOLUME.format("{{ .Values.path }}") + TOLERATION),
     ),
     "an amount in a helper": (HELPER, HELPER.replace(OLD, NEW)),
     "a comment": (deployment(resources=GPUS), deployment(resources=GPUS) + "# a comment\n"),
@@ -133,6 +148,20 @@ WRONG = {
         deployment(resources=GPUS),
         deployment(resources=CURRENT.replace("{{ .Values.gpus }}", "1")),
         "",
+    ),
+    "the amount of a pod whose path may be that of a driver": (
+        deployment(resources=GPUS, pod=VOLUME.format("/usr/lib/{{ .Values.driver }}")),
+        deployment(
+            resources=CURRENT, pod=VOLUME.format("/usr/lib/{{ .Values.driver }}") + TOLERATION
+        ),
+        "{{ .Values.driver }} produces nvidia-375, which makes it the path of a driver",
+    ),
+    "the same where the folder is an action": (
+        deployment(resources=GPUS, pod=VOLUME.format("{{ .Values.root }}/nvidia-375")),
+        deployment(
+            resources=CURRENT, pod=VOLUME.format("{{ .Values.root }}/nvidia-375") + TOLERATION
+        ),
+        "{{ .Values.root }} produces /usr/lib, which makes it the path of a driver",
     ),
     "a field that the template writes, too": (
         deployment(annotations=NOTED, resources=GPUS, pod=WITH),

@@ -11,8 +11,9 @@ from webhook.core.draft import copied
 from webhook.files.results import Plan
 from webhook.kube.pointer import ROOT, value_at
 from webhook.kube.walk import walk
-from webhook.verifying import trial, unread_places
+from webhook.verifying import unread_places
 from webhook.verifying.admitted import admitted
+from webhook.verifying.valid_texts import are_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def meant(obj: Any, at: Path, value: Any) -> Any:
     """What the webhook makes of the object with this value; None if it is not valid."""
     changed = with_value(obj, at, value)
     made = admitted(changed, Plan())
-    return made.object if trial._are_texts(changed) and not made.is_open else None
+    return made.object if are_texts(changed) and not made.is_open else None
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))

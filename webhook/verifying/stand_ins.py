@@ -42,6 +42,9 @@ _OF_NUMBERS = re.compile(
     r"(?:replicas|[pP]ort|[sS]econds|Threshold|[wW]eight|gpu|[cC]ount|cpu|memory|Limit|parallelism"
     r"|completions|(?:runAs|fs)(?:User|Group)|max(?:Surge|Unavailable))[\"']?[ \t]*:[ \t]*[\"']?$"
 )
+# A part of a path, before and behind an action: with the other one it may be that of a driver.
+_PATH_BEFORE = re.compile(r"\bpath[\"']?[ \t]*:[ \t]*[\"']?(/[^\s\"']*)?$")
+_DRIVER, _ITS_FOLDER = "nvidia-375", "/usr/lib"
 _ON_NEW_LINE = re.compile(r"\bnindent\b")
 
 
@@ -49,11 +52,12 @@ _ON_NEW_LINE = re.compile(r"\bnindent\b")
 class Place:
     """An action with the text around it on its line, and how it writes: quotes, indent.
 
-    `usual` is what it probably writes.
+    `usual` is what it probably writes, `of_driver` what makes the path around it one of a driver.
     """
 
     before: str
     usual: str
+    of_driver: str
     is_comment: bool
     is_quoted: bool
     is_json: bool
@@ -76,6 +80,7 @@ class Place:
         return cls(
             before,
             _usual(before, behind),
+            _of_driver(before, behind),
             bool(_COMMENT.search(before)),
             outputs.is_quoted(raw),
             outputs.is_json(raw),
@@ -102,6 +107,8 @@ class Place:
             is_left_out = self.never_nothing if text is NOTHING else self.never_empty and not text
             if not is_left_out:
                 yield what, text
+        if self.of_driver:
+            yield f"{self.of_driver}, which makes it the path of a driver", self.of_driver
         # Behind a key JSON stands for all maps and lists: their lines are below the key, too.
         if not self.is_quoted and (self.moves or _BEGINS_LINES.search(self.before)):
             yield from _LINES.items()
@@ -113,3 +120,11 @@ def _usual(before: str, behind: str) -> str:
     if before.strip():
         return "3" if _OF_NUMBERS.search(before) else "word"
     return "word" if behind.partition(" #")[0].strip() else ""
+
+
+def _of_driver(before: str, behind: str) -> str:
+    """What the action may add to the rest of a path, as far as a rule removes such a mount."""
+    found = _PATH_BEFORE.search(before)
+    if found is None or not (found[1] or behind.startswith("/")):
+        return ""  # all of the path: what the values say is looked at where they are
+    return _DRIVER if found[1] else _ITS_FOLDER

@@ -21,8 +21,7 @@ from webhook.files.results import Status
 from webhook.files.source import TEMPLATES
 from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, evaluations, opened
 from webhook.formats.opt_outs import with_namespaces
-from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS, as_items, as_map
+from webhook.kube.pod import Pod, as_items, as_map
 from webhook.kube.pointer import value_at
 from webhook.rules import legacy_name_elsewhere, removed_kubelet_flag
 from webhook.templates import actions
@@ -33,6 +32,7 @@ from webhook.verifying.admitted import admitted
 from webhook.verifying.normal_form import normal_form
 from webhook.verifying.similar_texts import Reader
 from webhook.verifying.stand_ins import Place
+from webhook.verifying.valid_texts import are_texts
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -56,9 +56,6 @@ _MOST_TEXT = 8_000_000  # characters of all fillings with one stand-in
 _ELSE = "it is wrong in another branch of a condition"
 _ADDED_KEY = re.compile(r"[ \t]*(?:- )?[\"']?([\w./-]+)[\"']?[ \t]*:(?:\s|$)")
 _MANIFEST = re.compile(r"^[ \t]*[\"']?(?:apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
-# Fields and maps of every kind whose values are texts.
-_TEXTS = {"image", "key", "mountPath", "name", "path"}
-_MAPS_OF_TEXTS = {"annotations", "labels", "matchLabels", "nodeSelector"}
 
 
 def tried(result: FileResult, plan: Plan, migrate: Migrate) -> FileResult:
@@ -268,22 +265,26 @@ class _Webhook:
 
         Usually the text after is what it makes of the text before. The last way is the dearest.
         """
-        wanted = self._made(self._objects(before))
+        wanted = self._made(was := self._objects(before))
         if wanted is None:
             return None
         there = self._objects(after)
         if there is not None and self._agree(wanted, there, with_tolerations):
             return True
         got = self._made(there)
-        return got is not None and (
-            self._agree(wanted, got, with_tolerations)
-            or self._agree(self._normal(wanted), self._normal(got), with_tolerations)
+        return (
+            not (was is None or there is None or got is None)
+            and not _keeps_a_driver(was, there, got, self.plan.settings)
+            and (
+                self._agree(wanted, got, with_tolerations)
+                or self._agree(self._normal(wanted), self._normal(got), with_tolerations)
+            )
         )
 
     def _objects(self, text: str) -> list[Raw] | None:
         """The objects in a text; None if they are not valid."""
         found = self._reader.read(text)
-        if found is None or not all(map(_are_texts, found)):
+        if found is None or not all(map(are_texts, found)):
             return None
         return [obj for data in found for _, obj in objects(data)]
 
@@ -326,6 +327,17 @@ def _through(obj: Raw, plan: Plan) -> Raw | None:
     return meant.object
 
 
+def _keeps_a_driver(was: list[Raw], now: list[Raw], made: list[Raw], settings: Settings) -> bool:
+    """Whether a pod lost its legacy amounts, but has volumes still that the webhook takes away."""
+    return any(
+        Pod(one, at).volumes() != Pod(other, at).volumes()
+        for before, one, other in zip(was, now, made, strict=False)
+        for at in templates_of(one, settings)
+        if not Pod(one, at).asks_under_legacy_name(settings)
+        if Pod(before, at).asks_under_legacy_name(settings)
+    )
+
+
 def _has_all(given: list[Raw], wanted: list[Raw]) -> bool:
     return all(each in given for each in wanted)
 
@@ -355,25 +367,6 @@ def _replaced(data: Any, at: tuple[str | int, ...], tolerations: list[Any]) -> A
     else:
         del made["tolerations"]
     return made
-
-
-def _are_texts(data: Any) -> bool:
-    """Whether texts and amounts are, where the API has them: the filling is not valid otherwise."""
-    if isinstance(data, dict):
-        return all(map(_is_valid, data, data.values()))
-    return not isinstance(data, list) or all(map(_are_texts, data))
-
-
-def _is_valid(name: Any, value: Any) -> bool:
-    if isinstance(value, str):  # the usual case
-        return True
-    if name in _TEXTS:
-        return isinstance(value, dict | list)
-    if name in _MAPS_OF_TEXTS and isinstance(value, dict):
-        return all(isinstance(each, str | None) for each in value.values())
-    if name in SECTIONS and isinstance(value, dict):
-        return all(quantity.parse(each) is not None for each in value.values())
-    return _are_texts(value)
 
 
 def _without_manifests(data: Any) -> Any:
