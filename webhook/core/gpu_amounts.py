@@ -41,7 +41,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class GpuAmounts:
+class Amounts:
     """The amounts of GPUs that a container requests, under all names."""
 
     legacy: tuple[str, ...]  # its names of 1.3-1.10
@@ -61,14 +61,14 @@ def counted(pod: Pod, cx: Context) -> Iterator[tuple[Container, Amount]]:
             yield container, asked.counts
 
 
-def asking(pod: Pod, cx: Context) -> tuple[tuple[Container, GpuAmounts], ...]:
+def asking(pod: Pod, cx: Context) -> tuple[tuple[Container, Amounts], ...]:
     """The containers with a name of 1.3-1.10, and the amount that counts in each."""
     return pod.once(_asking, cx.settings, cx.inserted)
 
 
 def _asking(
     pod: Pod, settings: Settings, inserted: frozenset[int]
-) -> tuple[tuple[Container, GpuAmounts], ...]:
+) -> tuple[tuple[Container, Amounts], ...]:
     every = [(each, _legacy_names(each, settings)) for each in pod.containers]
     with_one = [(each, legacy) for each, legacy in every if legacy]
     if not with_one:
@@ -88,7 +88,7 @@ def _asked_by(
     settings: Settings,
     origins: Origins,
     inserted: frozenset[int],
-) -> GpuAmounts:
+) -> Amounts:
     """The amount of this container that counts, of those under the legacy and current names."""
     today = sorted(
         name
@@ -104,7 +104,7 @@ def _asked_by(
     written = {name: _written(container, name, defaults) for name in (*legacy, *today)}
     given = {name: each for name, each in written.items() if any(one.value for one in each)}
     if _is_unclear(given, legacy, inserted):
-        return GpuAmounts(legacy, None, defaults, unclear=tuple(given))
+        return Amounts(legacy, None, defaults, unclear=tuple(given))
     amounts = [_largest(each) for each in given.values()]
     authored = [each for each in amounts if each.authored]
     # Without the word of LimitRanger, another webhook may have written what the author did not.
@@ -113,7 +113,7 @@ def _asked_by(
     )
     is_none = has_zero and not authored
     winner = None if is_none else _winner(authored or amounts, legacy, settings.gpu_resource)
-    return GpuAmounts(legacy, winner, defaults, is_none, origins.is_second_round)
+    return Amounts(legacy, winner, defaults, is_none, origins.is_second_round)
 
 
 def _is_unclear(

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from webhook.core.modes import IGNORE
 from webhook.evaluation.workloads import objects
 from webhook.templates import cases
-from webhook.templates.actions import Kind, blank_until
+from webhook.templates.actions import blank_until
+from webhook.templates.blocks import Kind
 from webhook.templates.cases import Case, Rest
 from webhook.templates.known_labels import KnownLabels
 from webhook.templates.open_places import OpenPlaces
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from webhook.kube.pointer import Path
-    from webhook.templates.actions import Action, Template
+    from webhook.templates.actions import Template
+    from webhook.templates.blocks import Action
     from webhook.templates.placeholders import Masks
     from webhook.templates.regions import Region
     from webhook.yamlpatch.documents import Document, Stream

@@ -34,7 +34,7 @@ from webhook.rules import (
     missing_selector,
 )
 from webhook.templates import produced_selection, unseen_mounts
-from webhook.templates.actions import Kind, Template
+from webhook.templates.blocks import Kind
 from webhook.templates.placeholders import Masks, TooManyError, stands_for_part
 from webhook.templates.produced_annotations import made_annotations
 from webhook.yamlpatch.places import Place, Replacement
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from webhook.files.source import Source
     from webhook.formats.template_edits import EditGroup
+    from webhook.templates.actions import Template
     from webhook.templates.known_labels import KnownLabels
     from webhook.templates.open_places import OpenPlaces
     from webhook.templates.regions import Region

@@ -18,7 +18,7 @@ from webhook.formats.template_edits import adds_lines, follows
 from webhook.kube.pod import KINDS, SECTIONS, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import driver_paths, legacy_resource, missing_selector, removed_workload_api
-from webhook.templates.actions import Kind
+from webhook.templates.blocks import Kind
 from webhook.templates.cases import Rest
 from webhook.templates.known_labels import NOT_ALWAYS, NOT_KNOWN, is_of_old
 from webhook.templates.regions import lines_of
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from webhook.files.source import Source
     from webhook.formats.branch_views import BranchView, BranchViews
     from webhook.formats.template_edits import EditGroup, TemplateEdits
-    from webhook.templates.actions import Arm, Template
+    from webhook.templates.actions import Template
+    from webhook.templates.blocks import Arm
     from webhook.templates.open_places import OpenPlaces
     from webhook.yamlpatch.documents import Document
 

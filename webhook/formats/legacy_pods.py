@@ -36,7 +36,7 @@ from webhook.rules import (
     tolerations_annotation,
 )
 from webhook.templates import actions
-from webhook.templates.actions import Kind
+from webhook.templates.blocks import Kind
 from webhook.templates.placeholders import stands_for_action
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
     from webhook.core.settings import Settings
-    from webhook.templates.actions import Arm, Template
+    from webhook.templates.actions import Template
+    from webhook.templates.blocks import Arm
     from webhook.yamlpatch.places import Place
 
 _YAML_COMMENT = re.compile(r"(?:^|\s)#")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from webhook.core.edits import Edit, Remove, place_of
 from webhook.formats.file_objects import cause_of
 from webhook.kube.pointer import Path
-from webhook.templates.actions import Kind
+from webhook.templates.blocks import Kind
 from webhook.yamlpatch import style
 from webhook.yamlpatch.nodes import List, Map, entries
 from webhook.yamlpatch.places import Replacement
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
-    from webhook.templates.actions import Arm, Template
+    from webhook.templates.actions import Template
+    from webhook.templates.blocks import Arm
     from webhook.templates.open_places import OpenPlaces
     from webhook.yamlpatch.documents import Document
 

@@ -16,7 +16,7 @@ from webhook.formats.mentions import Comments
 from webhook.kube import pod
 from webhook.kube.walk import walk
 from webhook.templates import actions, expressions
-from webhook.templates.actions import Kind
+from webhook.templates.blocks import Kind
 from webhook.templates.expressions import At, Call, Constant, Expression, Text
 
 if TYPE_CHECKING:

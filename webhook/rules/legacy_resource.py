@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity, choice
-from webhook.core.gpu_amounts import Amount, GpuAmounts, asking, value_of
+from webhook.core.gpu_amounts import Amount, Amounts, asking, value_of
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import RENAMES_AMOUNTS, Context, Facts, Stage, Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, Pattern
@@ -60,7 +60,8 @@ NAME = "legacy-resource"
 CODE = RENAMES_AMOUNTS
 # How programs in Go call the package of the API. Others have constants of that name for today's
 # resource (cluster-autoscaler, Flyte, KubeRay), and so has a file that defines it itself.
-_OF_API = r"\b(?:core|\w*(?:api|v1)\w*)"
+_IN_GO = r"\b(?:core|\w*(?:api|v1)\w*)\.ResourceNvidiaGPU\b|\.NvidiaGPU\(\)"
+_OWN = r"(?<![\w.])ResourceNvidiaGPU\b"
 _DEFINED = r"(?<![\w.\[])ResourceNvidiaGPU[\w., \t]*:?=(?!=)(?![^\n]*(?:{resource})(?![-\w]))"
 _GO = ("removed from k8s.io/api in 1.11", 'use v1.ResourceName("{gpu}")')
 FACTS = Facts(
@@ -69,23 +70,13 @@ FACTS = Facts(
     words=("nvidia", "Nvidia"),
     patterns=(
         RESOURCE_TEXT,
-        Pattern(
-            "go-resource-name",
-            rf"{_OF_API}\.ResourceNvidiaGPU\b|\.NvidiaGPU\(\)",
-            *_GO,
-            words=("NvidiaGPU",),
-        ),
-        Pattern(
-            "go-own-resource-name",
-            r"(?<![\w.])ResourceNvidiaGPU\b",
-            *_GO,
-            unless=_DEFINED,
-            words=("ResourceNvidiaGPU",),
-        ),
+        Pattern("go-resource-name", _IN_GO, *_GO, words=("NvidiaGPU",)),
+        Pattern("go-own-resource-name", _OWN, *_GO, unless=_DEFINED, words=("ResourceNvidiaGPU",)),
     ),
 )
 
 _LIMIT_RANGE, _WEBHOOK = "a LimitRange", "a webhook"
+_IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -103,9 +94,7 @@ def _by(pod: Pod) -> str:
     return _LIMIT_RANGE if ANNOTATION in pod.annotations else _WEBHOOK
 
 
-def _of_container(
-    container: Container, asked: GpuAmounts, cx: Context, by: str
-) -> Iterator[Finding]:
+def _of_container(container: Container, asked: Amounts, cx: Context, by: str) -> Iterator[Finding]:
     counts, today = asked.counts, cx.settings.gpu_resource
     if counts is None:
         yield from _without(container, asked, cx)
@@ -163,7 +152,7 @@ def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
                 yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
-def _without(container: Container, asked: GpuAmounts, cx: Context) -> Iterator[Finding]:
+def _without(container: Container, asked: Amounts, cx: Context) -> Iterator[Finding]:
     """A container with legacy names in which no amount counts."""
     gpu = cx.settings.gpu_resource
     if asked.is_none:
@@ -217,7 +206,7 @@ def _zero(container: Container, name: str) -> Iterator[Finding]:
         yield Finding(CODE, at, message, severity=Severity.NOTICE)
 
 
-def _against_default(container: Container, asked: GpuAmounts) -> Iterator[Finding]:
+def _against_default(container: Container, asked: Amounts) -> Iterator[Finding]:
     """The amounts that LimitRanger set where the author wrote 0: an author's 0 wins, too."""
     places = [
         (section, name)
@@ -260,9 +249,7 @@ def _left(container: Container, counts: Amount, today: str, why: str) -> Finding
     return Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
-def _renamed(
-    container: Container, counts: Amount, asked: GpuAmounts, today: str, by: str
-) -> Finding:
+def _renamed(container: Container, counts: Amount, asked: Amounts, today: str, by: str) -> Finding:
     """The legacy name counts: it becomes today's, whatever stands there under today's name."""
     slices = _added_slices(container, counts, asked, today)
     edits = [
@@ -286,7 +273,7 @@ def _renamed(
 
 
 def _amounts_of_today(
-    container: Container, counts: Amount, asked: GpuAmounts, today: str
+    container: Container, counts: Amount, asked: Amounts, today: str
 ) -> dict[str, object]:
     """What limits and requests will say under today's name, where one of the names is in them."""
     return {
@@ -298,7 +285,7 @@ def _amounts_of_today(
     }
 
 
-def _edits(container: Container, counts: Amount, asked: GpuAmounts, today: str) -> Iterator[Edit]:
+def _edits(container: Container, counts: Amount, asked: Amounts, today: str) -> Iterator[Edit]:
     for section, raw in _amounts_of_today(container, counts, asked, today).items():
         there, at = container.sections[section], container.section_at(section)
         if today in there:
@@ -311,7 +298,7 @@ def _edits(container: Container, counts: Amount, asked: GpuAmounts, today: str) 
             yield Set(at / today, raw)
 
 
-def _added_slices(container: Container, counts: Amount, asked: GpuAmounts, today: str) -> list[str]:
+def _added_slices(container: Container, counts: Amount, asked: Amounts, today: str) -> list[str]:
     """Other current GPU resources that LimitRanger added to the author's request."""
     added = {name for _, name in asked.defaults} - {today, *asked.legacy}
     return sorted(
@@ -321,9 +308,7 @@ def _added_slices(container: Container, counts: Amount, asked: GpuAmounts, today
     )
 
 
-def _refusal(
-    container: Container, counts: Amount, asked: GpuAmounts, today: str
-) -> Iterator[Finding]:
+def _refusal(container: Container, counts: Amount, asked: Amounts, today: str) -> Iterator[Finding]:
     """A LimitRange that knows today's name may refuse the amount, which nobody can read here."""
     for at, raw in zip(_places(container, today), _written(container, today), strict=True):
         default = quantity.parse(raw)
@@ -344,12 +329,7 @@ def _refusal(
         yield Finding(CODE, _places(container, name)[0], message, severity=Severity.MANUAL)
 
 
-_IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"
-
-
-def _beside(
-    container: Container, name: str, counts: Amount, today: str, asked: GpuAmounts
-) -> Finding:
+def _beside(container: Container, name: str, counts: Amount, today: str, asked: Amounts) -> Finding:
     """A legacy name that does not count, since another does."""
     counting = f"{_amounts(container, counts.name)} {counts.name}"
     edits: list[Edit] = []
@@ -373,7 +353,7 @@ def _beside(
 
 
 def _added(
-    container: Container, name: str, counts: Amount, today: str, asked: GpuAmounts
+    container: Container, name: str, counts: Amount, today: str, asked: Amounts
 ) -> Iterator[Finding]:
     """A legacy name that LimitRanger added. Without it a max would refuse the pod; so may a min.
 
@@ -411,7 +391,7 @@ def _is_zero(container: Container, name: str) -> bool:
     return all(quantity.parse(raw) == 0 for raw in _written(container, name))
 
 
-def _is_default(name: str, asked: GpuAmounts) -> bool:
+def _is_default(name: str, asked: Amounts) -> bool:
     return any((section, name) in asked.defaults for section in SECTIONS)
 
 

@@ -12,17 +12,8 @@ from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING
 
-from webhook.templates.actions import (
-    LOOPS,
-    Action,
-    Arm,
-    Block,
-    Kind,
-    Needs,
-    Template,
-    blank,
-    every_block,
-)
+from webhook.templates.actions import Template, blank
+from webhook.templates.blocks import LOOPS, Action, Arm, Block, Kind, Needs, every_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,10 +12,12 @@ from functools import cached_property
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
-from webhook.templates.actions import LOOPS, Action, Arm, Block, Kind, Template
+from webhook.templates.blocks import LOOPS, Action, Arm, Block, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from webhook.templates.actions import Template
 
     # The loops around a condition and of it, by their numbers in the text, and the condition.
     Condition = tuple[tuple[int, ...], int | None, str]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import Remove, Set
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at
-from webhook.templates.actions import Kind, Template
+from webhook.templates.blocks import Kind
 from webhook.templates.produced_annotations import actions_of
 from webhook.templates.repeatable import stays
 
 if TYPE_CHECKING:
     from webhook.core.findings import Finding
+    from webhook.templates.actions import Template
     from webhook.templates.open_places import OpenPlaces
     from webhook.templates.placeholders import Masks
     from webhook.yamlpatch.documents import Document

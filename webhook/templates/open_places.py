@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from webhook.core.edits import Append, Edit, Remove, Set, place_of
 from webhook.kube.pointer import Path
-from webhook.templates.actions import Action, Kind, Template
+from webhook.templates.blocks import Action, Kind
 from webhook.yamlpatch import style
 from webhook.yamlpatch.nodes import Item, List, Map, Member, Node, Scalar, entries, real
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.templates.actions import Template
     from webhook.templates.placeholders import Masks
     from webhook.templates.regions import Region
     from webhook.yamlpatch.documents import Document

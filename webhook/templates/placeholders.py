@@ -13,7 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from webhook.kube.pod import as_map
-from webhook.templates.actions import LOOPS, Action, Kind, Template, blank, covered
+from webhook.templates.actions import Template, blank, covered
+from webhook.templates.blocks import LOOPS, Action, Kind
 from webhook.templates.expressions import meaning
 from webhook.yamlpatch import style
 from webhook.yamlpatch.style import FIRST_SIGN, LAST_SIGN

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from webhook.files.source import Source
     from webhook.kube.pointer import Path
-    from webhook.templates.actions import Action, Template
+    from webhook.templates.actions import Template
+    from webhook.templates.blocks import Action
     from webhook.yamlpatch.documents import Document
 
 _BY_ACTIONS = re.compile(r"@[@ \t]*(?:#.*)?")  # in Template.shown: a line that actions produce

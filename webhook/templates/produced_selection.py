@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import value_at
-from webhook.templates.actions import Kind
+from webhook.templates.blocks import Kind
 from webhook.templates.placeholders import stands_for_part
 from webhook.templates.regions import lines_of
 from webhook.yamlpatch import style

@@ -9,8 +9,12 @@ the same; of helpers, only those named after a name, such as `x.fullname` of `he
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from webhook.templates.actions import Action, Kind, Template
+from webhook.templates.blocks import Action, Kind
+
+if TYPE_CHECKING:
+    from webhook.templates.actions import Template
 
 _INSIDE = re.compile(r"\{\{-?(.*?)-?\}\}|\{%-?(.*?)-?%\}", re.DOTALL)
 _TOKEN = re.compile(

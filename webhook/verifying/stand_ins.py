@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.templates import outputs
-from webhook.templates.actions import Action, Kind
+from webhook.templates.blocks import Action, Kind
 from webhook.templates.open_places import named_indent
 from webhook.yamlpatch import style
 
