@@ -13,8 +13,9 @@ COVERED  := $(PY) -m coverage run --parallel-mode -m pytest -q -m "not hypothesi
 # The program that makes the site lives beside the environment: 138 MB that nothing else needs.
 SITE := .venv/site/.made-from-$(shell cksum < requirements-docs.txt | cut -d' ' -f1)
 
-# A file stays in one process, with the server and whatever else its tests share.
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+# A file stays in one process, with the server and whatever else its tests share. Two processes for
+# each core, since many tests wait.
+PARALLEL := -n $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) --dist loadfile --no-loadscope-reorder
 
 # Hundreds of processes import the same modules: without bytecode each of them compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -71,7 +71,8 @@ def main() -> int:
     python, (major, minor) = found
     sys.stderr.write(f"The unit tests on Python {major}.{minor}\n")
     inside = make_environment(python)
-    parallel = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+    each = str(2 * (os.cpu_count() or 1))  # many tests wait
+    parallel = ["-n", each, "--dist", "loadfile", "--no-loadscope-reorder"]
     words = sys.argv[1:] or [*parallel, "-m", "not cluster and not node and not slow"]
     return subprocess.run([inside, "-m", "pytest", "-q", *words], cwd=ROOT, check=False).returncode
 

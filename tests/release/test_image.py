@@ -81,6 +81,6 @@ def test_every_module_is_imported_and_a_plugin_gives_a_token_without_what_is_tak
         [sys.executable, "-c", _WORKS, patterns, kubeconfig],
         capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "{'authorization': 'Bearer of-the-plugin'}\n"), (
+    assert (done.returncode, done.stdout) == (0, "[('authorization', 'Bearer of-the-plugin')]\n"), (
         done.stderr[-2000:]
     )
