@@ -30,6 +30,9 @@ def of_range(expression: str) -> tuple[str, str]:
     return f"  {{{{- range {expression} }}}}\n", "  {{- end }}\n"
 
 
+SIZES = "size: small\ngpus: {small: 0.5, large: 1}\n"
+VALUES = "gpus: 1\nnodes: 2\nname: a\ncounts: {a: 1, b: 2}\nsizes: {a: {gpus: 1, cpu: 0.5}}\n"
+
 # Files of a chart beside the template; the template; and the fraction that the reason names.
 FRACTIONS = {
     "a value": ({"values.yaml": "gpus: 0.5\n"}, pod("{{ .Values.gpus }}"), "0.5 from gpus"),
@@ -110,8 +113,111 @@ FRACTIONS = {
         "{{- $gpus := 1 }}{{ if .Values.small }}{{ $gpus = 0.5 }}{{ end }}\n" + pod("{{ $gpus }}"),
         "0.5",
     ),
+    "a variable of a variable": (
+        {"values.yaml": "gpus: 0.5\n"},
+        "{{- $all := .Values.gpus }}{{ $gpus := $all }}\n" + pod("{{ $gpus }}"),
+        "0.5 from gpus",
+    ),
+    "the text of a named template": (
+        {"templates/_gpus.tpl": '{{- define "gpus" -}}0.5{{- end }}\n'},
+        pod('{{ include "gpus" . }}'),
+        "0.5",
+    ),
+    "a unit in a named template": (
+        {"templates/_gpus.tpl": '{{- define "gpus" }}{{ .Values.gpus }}m{{ end }}\n'},
+        pod('{{ include "gpus" . }}'),
+        "m in the template gpus",
+    ),
+    "a member of which the template reads the name": (
+        {"values.yaml": SIZES},
+        pod("{{ index .Values.gpus .Values.size }}"),
+        "0.5 from small in values.yaml",
+    ),
+    "a dot that a block computes": (
+        {"values.yaml": VALUES},
+        pod("{{ . | quote }}", ("  {{- with divf .Values.gpus 2 }}\n", "  {{- end }}\n")),
+        "a fraction with divf .Values.gpus 2",
+    ),
+    "a member of a dot that a block reads": (
+        {"values.yaml": VALUES},
+        pod("{{ .gpus }}", ("  {{- with fromYaml .Values.name }}\n", "  {{- end }}\n")),
+        "a fraction with fromYaml .Values.name",
+    ),
+    "a member of a variable": (
+        {"values.yaml": "json: '{\"gpus\": 0.5}'\n"},
+        "{{- $made := fromJson .Values.json }}\n" + pod("{{ $made.gpus }}"),
+        "a fraction with fromJson .Values.json",
+    ),
+    **{
+        f"a member with {each}": ({"values.yaml": SIZES}, pod(each), "0.5 from small")
+        for each in (
+            "{{ get .Values.gpus .Values.size }}",
+            "{{ pluck .Values.size .Values.gpus | first }}",
+            "{{ dig .Values.size 1 .Values.gpus }}",
+            '{{ index .Values "gpus" .Values.size }}',
+            "{{ index .Values .Values.size .Values.kind }}",
+            '{{ get .Values.gpus (lower "SMALL") | quote }}',
+        )
+    },
+    **{
+        f"computed by {each}": (
+            {"values.yaml": VALUES},
+            pod(f"{{{{ {each} }}}}"),
+            f"a fraction with {each}",
+        )
+        for each in (
+            "divf .Values.gpus 2",
+            'printf "%dm" (int .Values.gpus)',
+            'printf "0.%d" (int .Values.gpus)',
+            'printf "%.1f" .Values.gpus',
+            'print "0." .Values.gpus',
+            'list "0" .Values.gpus | join "."',
+            '(split ":" .Values.name)._1',
+            'regexFind "[0-9.]+" .Values.name',
+            '.Values.name | toString | trimSuffix "x"',
+            "tpl .Values.name .",
+            "(fromJson .Values.json).gpus",
+            '.Files.Get "gpus.txt" | trim',
+        )
+    },
 }
 WHOLE = {
+    **{
+        f"whole with {each}": ({"values.yaml": VALUES}, pod(f"{{{{ {each} }}}}"))
+        for each in (
+            "div .Values.gpus 2",
+            "int (divf .Values.gpus 2)",
+            'printf "%d" (int .Values.gpus)',
+            'printf "%v" .Values.gpus',
+            "print .Values.gpus",
+            ".Values.gpus | default 1 | quote",
+            'required "say how many" .Values.gpus',
+            'ternary 2 1 (eq .Values.name "a/b")',
+            'max 1 (len (splitList "," .Values.name))',
+            "mul .Values.gpus .Values.nodes",
+            "coalesce .Values.gpus .Values.nodes 1 | toString",
+            'index .Values.counts "a"',
+            "index .Values.counts .Values.name",
+            "(index .Values.sizes .Values.name).gpus",
+        )
+    },
+    "a block that counts": (
+        {"values.yaml": VALUES},
+        pod("{{ .gpus }}", of_range("$i, $_ := until 3")),
+    ),
+    "a variable of a map": (
+        {"values.yaml": VALUES},
+        "{{- $all := .Values.sizes.a }}\n" + pod("{{ $all.gpus }}"),
+    ),
+    "a named template": (
+        {
+            "templates/_gpus.tpl": (
+                '{{- define "gpus" -}}\n{{- if .Values.gpus }}{{ .Values.gpus }}{{ else }}1'
+                "{{ end }}\n{{- end -}}\n{{/* other */}}other text\n"
+            )
+        },
+        pod('{{ include "gpus" . }}'),
+    ),
     "another member": ({"values.yaml": "gpus: 1\ncpu: 0.5\n"}, pod("{{ .Values.gpus }}")),
     "another variable": (
         {"values.yaml": "gpus: 1\nrequests: {cpu: 500m}\n"},

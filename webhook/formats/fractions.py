@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from webhook.formats.mentions import Comments
 from webhook.kube import quantity
 from webhook.kube.walk import walk
+from webhook.templates import computing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
 
 _VALUE = re.compile(r"[ \t]*(?P<value>(?:\{\{.*?\}\}|\{%.*?%\}|[^\s,}#{])+)")
+_OF_DOT = re.compile(r"(?<![\w.$)])\.(?![A-Z])")  # Helm's own objects begin with a capital
 _WORD = re.compile(r"[$.\w+-]+")
 # What gives variables or the dot their values.
 _GIVES = re.compile(
     r"\{\{-?\s*(?P<dot>(?:range|with)\b)?\s*(?P<set>\$\w+(?:\s*,\s*\$\w+)?\s*:?=)?"
-    r"(?P<value>(?:(?!\{\{).)*?)\}\}",
+    r"(?P<value>(?:(?!\{\{).)*?)-?\}\}",
     re.DOTALL,
 )
+_ACTION = re.compile(r"\{[{%]-?\s*(.*?)\s*-?[%}]\}", re.DOTALL)
+_OPENS = re.compile(r"(?:if|range|with|block|define)\b")
+_ENDS = re.compile(r"end\b")
 _INSIDE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}", re.DOTALL)
 _NAMED = re.compile(
     r"\{\{-?\s*define\s+\"(?P<name>[^\"]+)\"(?P<body>.*?)(?=\{\{-?\s*define\s|\Z)", re.DOTALL
@@ -41,6 +46,7 @@ class Known:
 
     members: dict[str, str] = field(default_factory=dict)  # the member, and its fraction
     holders: dict[str, str] = field(default_factory=dict)  # lists and maps of such members
+    above: dict[str, str] = field(default_factory=dict)  # all maps around such members
     given: dict[str, set[str]] = field(default_factory=dict)  # what made members may be
     named: dict[str, str] = field(default_factory=dict)
 
@@ -55,14 +61,25 @@ class Known:
                     said = f"{value} from {names[-1]} in {name}"
                     known.members.setdefault(names[-1], said)
                     known.holders.update(dict.fromkeys(names[-2:], said))
+                    known.above.update(dict.fromkeys((*names, "Values"), said))
         for text in texts:
-            known.named.update((each["name"], each["body"]) for each in _NAMED.finditer(text))
+            known.named.update((each["name"], _own(each["body"])) for each in _NAMED.finditer(text))
             for name, path in _PAIR.findall(text):
                 known.given.setdefault(name, set()).add(_last(path))
         return known
 
 
 NOTHING = Known()
+
+
+def _own(body: str) -> str:
+    """The text of a named template up to its end."""
+    depth = 1
+    for each in _ACTION.finditer(body):
+        depth += bool(_OPENS.match(each[1])) - bool(_ENDS.match(each[1]))
+        if not depth:
+            return body[body.find("}}") + 2 : each.start()]
+    return body[body.find("}}") + 2 :]
 
 
 def written(text: str, settings: Settings, known: Known = NOTHING) -> tuple[int, str] | None:
@@ -83,41 +100,72 @@ def written(text: str, settings: Settings, known: Known = NOTHING) -> tuple[int,
 def _fractions(value: str, text: str, known: Known) -> Iterator[str]:
     """The fractions that a value may be, with where they are from."""
     seen: set[str] = set()
-    places = [(value, text)]
-    for said, around in places:  # the list grows
-        for word in _WORD.findall(said):
-            yield from _of_word(word, around, known)
+    places = [_Place(value, text, _ACTION.findall(value))]
+    for place in places:  # the list grows
+        for word in _WORD.findall(place.said):
+            yield from _of_word(word, place, known)
+            name, _, member = word.partition(".")
+            if word.startswith("$") and (read := f"{name}.{bool(member)}") not in seen:
+                seen.add(read)
+                given = [said for sets, _, said in _every_given(place.text) if name in sets]
+                # Of a map it is the member that counts, so no other word of it does.
+                places += [_Place("" if member else g, place.text, [g], True) for g in given]
+        if place is places[0] and _OF_DOT.search(value):
+            yield from _computed_dots(text)
+        for said in place.written:
+            yield from computing.fractions(said, known.above)
         for name, body in known.named.items():
-            if name not in seen and f'"{name}"' in said:
+            if name not in seen and f'"{name}"' in place.said:
                 seen.add(name)
-                places.append((" ".join(_INSIDE.findall(body)), body))
+                beside = computing.pieces(_INSIDE.split(body))
+                yield from (f"{each} in the template {name}" for each in beside)
+                written = _ACTION.findall(body)
+                places.append(_Place(" ".join(_INSIDE.findall(body)), body, written))
 
 
-def _of_word(word: str, text: str, known: Known) -> Iterator[str]:
-    """The fractions that a number, a path, a variable or the dot may be."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A text that decides what an amount is; in `text`, with the expressions that it writes."""
+
+    said: str
+    text: str
+    written: list[str]
+    is_given: bool = False  # to a variable, which may be any member of it
+
+
+def _of_word(word: str, place: _Place, known: Known) -> Iterator[str]:
+    """The fractions that a number, a path, or the dot may be; variables are followed."""
     if _is_fraction(word):
         yield word
-    elif word == "." or (word.startswith("$") and "." not in word):
-        every = [*_given(word, text)]
+    elif word == "." and not place.is_given:
+        every = [*_given(word, place.text)]
         yield from filter(_is_fraction, every)
         yield from (known.holders[each] for each in every if each in known.holders)
     else:
         names = (_last(word), *known.given.get(_last(word), ()))
-        yield from (known.members[each] for each in names if each in known.members)
+        for found in (known.members, known.holders)[: 1 + place.is_given]:
+            yield from (found[each] for each in names if each in found)
 
 
 def _given(word: str, text: str) -> Iterator[str]:
-    """The words of the expressions that give a variable, or the dot, its values in this text."""
-    for sets, words in _every_given(text):
+    """The words of the expressions that give the dot its values in this text."""
+    for sets, words, _ in _every_given(text):
         if word in sets:
             yield from words
 
 
 @lru_cache(maxsize=2)
-def _every_given(text: str) -> list[tuple[set[str], list[str]]]:
-    """What each action gives values to, and the words of its expression."""
+def _computed_dots(text: str) -> list[str]:
+    """The fractions that the dot, or a member of it, may be since a block computes it."""
+    every = (said for sets, _, said in _every_given(text) if "." in sets)
+    return [found for said in every for found in computing.fractions(said, {})]
+
+
+@lru_cache(maxsize=2)
+def _every_given(text: str) -> list[tuple[set[str], list[str], str]]:
+    """What each action gives values to, the words of its expression, and the expression."""
     return [
-        ({*_WORD.findall(each["set"] or ""), "." if each["dot"] else ""}, words)
+        ({*_WORD.findall(each["set"] or ""), "." if each["dot"] else ""}, words, each["value"])
         for each in _GIVES.finditer(text)
         if each["dot"] or each["set"]
         for words in [[_last(word) for word in _WORD.findall(each["value"])]]
