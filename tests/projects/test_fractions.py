@@ -270,3 +270,10 @@ def test_a_template_without_a_chart_may_write_a_fraction_too(amount: str) -> Non
     assert ["may write" in each.message for each in result.located if each.code == "GPU101"] == [
         True
     ]
+
+
+def test_a_long_action_is_shown_as_it_is_written() -> None:
+    action = f'{{{{ index .Values.global.resources.limits.of.the.trainer "{OLD}" }}}}'
+    result = migrate_text(Source.of_text("templates/pod.yaml", pod(action)), Plan())
+    [said] = [each.message for each in result.located if each.code == "GPU101"]
+    assert f"write {NEW}: {action}" in said

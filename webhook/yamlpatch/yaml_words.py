@@ -31,7 +31,7 @@ _INT = re.compile(
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _BASES = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
 _LEAST, _MOST = -(2**63), 2**64 - 1  # beyond, go-yaml reads the decimal digits as a float
-_LONGEST = 70  # characters of such a number: a sign, 0b and 64 bits
+_LONGEST = 70  # characters of such a number without leading zeros: 0b and 64 bits, and some more
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -59,7 +59,8 @@ def _of_plain(text: str) -> Any:
     if text[0] not in "+-.0123456789":
         return text
     number = text.replace("_", "") if text[0] != "." else text
-    whole = _INT.fullmatch(number) if len(number) <= _LONGEST else None
+    is_short = len(number.lstrip("+-0")) <= _LONGEST
+    whole = _INT.fullmatch(number) if is_short else None
     if whole is not None:
         base = next(name for name in _BASES if whole[name] is not None)
         value = int(f"{whole['sign']}{whole[base]}", _BASES[base])
