@@ -83,6 +83,7 @@ class Done:
     only: frozenset[str] = frozenset()
     texts: Sequence[Region] = ()  # with a manifest in them, by their starts
     replacements: list[Replacement] = field(default_factory=list)
+    reached: int = 0  # where the last of them ends
     located: list[Located] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     left_alone: list[Place] = field(default_factory=list)  # no findings are reported in them
@@ -122,8 +123,10 @@ class Done:
         self.hidden = self.hidden or outcome.hidden
         self.uncompared = self.uncompared or outcome.uncompared
         self.right += outcome.right
-        if _meet(outcome.replacements, self.replacements):  # for a manifest inside another
-            return
+        first = min((each.start for each in outcome.replacements), default=self.reached)
+        if first < self.reached and _meet(outcome.replacements, self.replacements):
+            return  # for a manifest inside another
+        self.reached = max(self.reached, *(each.end for each in outcome.replacements), 0)
         self.replacements += outcome.replacements
         self.located += self._own(outcome.located, region)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # allows in a plain word, and that no manifest has.
 FIRST_SIGN, LAST_SIGN = 0xA000, 0xA48C
 _NEWLINE = re.compile("\n")
+_NEAR = 1_000  # characters of usual lines: each of many manifests in a text has a text of its own
 _SIGN = re.compile(f"[{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}]")
 
 
@@ -53,6 +54,9 @@ def newlines(text: str) -> array[int]:
 
 def _next_newline(text: str, at: int) -> int:
     """The first one from this place on; -1 if there is none."""
+    near = text.find("\n", at, at + _NEAR)
+    if near >= 0:
+        return near
     ends = newlines(text)
     position = bisect_left(ends, at)
     return ends[position] if position < len(ends) else -1
@@ -60,6 +64,9 @@ def _next_newline(text: str, at: int) -> int:
 
 def line_start(text: str, at: int) -> int:
     """The begin of the line."""
+    near = text.rfind("\n", max(at - _NEAR, 0), at)
+    if near >= 0:
+        return near + 1
     ends = newlines(text)
     position = bisect_left(ends, at)
     return ends[position - 1] + 1 if position else 0
