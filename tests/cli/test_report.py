@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.cli.cluster_objects import node
 from tests.cli.test_scan_cluster import Cluster, owner
 from tests.doctor.installation import (
     HEALTHY,
@@ -44,6 +43,7 @@ SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
 REFUSE = "validating/gpu-webhook-guard-refuse"
 REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
 LABEL = "gpu-webhook.dev/guard"
+UNTRIED = "whether pods need what the webhook adds: no dry run of pods of"
 
 
 @pytest.fixture
@@ -443,6 +443,7 @@ def test_what_is_legacy_for_other_reasons_needs_no_webhook(
     assert code == (LEFT if codes else SAFE)
 
 
+PODS = "/api/v1/namespaces/team/pods"
 CLASSES = "drivers: {profile: runtime-class, runtimeClass: nvidia, assumeRuntimeClass: true}\n"
 PLACES = "placement: {enabled: true, label: accelerator, value: nvidia}\n"
 OFF = "policy: {rules: {GPU202: off}}\n"
@@ -475,8 +476,12 @@ def test_a_modern_template_without_pods_needs_what_the_settings_add(
     """A pod that came before does not: its annotation would name what it got."""
     monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=parse(text)))
     obj: dict[str, Any] = {"spec": spec} if kind == "Pod" else made_from(spec, replicas=0)
+    obj["apiVersion"] = {"Deployment": "apps/v1", "CronJob": "batch/v1", "Pod": "v1"}[kind]
+    obj["kind"] = kind
+    notes = {"gpu-webhook.dev/repaired": ",".join(codes)} if codes else {}
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(spec, annotations=notes)).encode(), {})
     if kind == "CronJob":
-        obj = {"spec": {"suspend": True, "jobTemplate": obj}}
+        obj |= {"spec": {"suspend": True, "jobTemplate": {"spec": obj["spec"]}}}
     cluster.list_has(kind, obj | {"metadata": {"name": "yearly", "namespace": "team"}})
     code, found = report()
     left = codes if kind != "Pod" else []
@@ -487,52 +492,59 @@ def test_a_modern_template_without_pods_needs_what_the_settings_add(
         assert found["owners"][0]["change"].startswith(f"{kind}/yearly: GPU pods ")
 
 
-TAINT = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
-PODS = "/api/v1/namespaces/team/pods"
-# The taints of the GPU node, the template, what became of a pod of it, whether its owner is left.
-TAINTED: dict[str, tuple[list[Any], Any, tuple[int, dict[str, str]], bool]] = {
-    "it gets the toleration": (
-        [TAINT],
-        MODERN,
+SLICED = {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}]}
+EQUAL = [{"key": "nvidia.com/gpu", "value": "present"}]
+REFUSED = b'{"message": "exceeded quota: q"}'
+# The template, what became of a pod of it, the exit code.
+TAINTED: dict[str, tuple[Any, tuple[int, dict[str, str]], int]] = {
+    "it gets the toleration": (MODERN, (201, {"gpu-webhook.dev/repaired": "GPU201"}), LEFT),
+    "a slice of a GPU gets it": (SLICED, (201, {"gpu-webhook.dev/repaired": "GPU201"}), LEFT),
+    "another value than that of the taint": (
+        {**MODERN, "tolerations": EQUAL},
         (201, {"gpu-webhook.dev/repaired": "GPU201"}),
-        True,
+        LEFT,
     ),
-    "the API server adds it": ([TAINT], MODERN, (201, {}), False),
-    "none can be tried": ([TAINT], MODERN, (403, {}), True),
-    "it has the toleration": ([TAINT], TOLERANT, (403, {}), False),
-    "no node has the taint": ([], MODERN, (403, {}), False),
+    "the API server adds it, or no node that the webhook knows has the taint": (
+        MODERN,
+        (201, {}),
+        SAFE,
+    ),
+    "none can be tried": (MODERN, (403, {}), UNKNOWN),
+    "it has the toleration": (TOLERANT, (403, {}), SAFE),
 }
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "CronJob"])
-@pytest.mark.parametrize(("taints", "spec", "tried", "left"), TAINTED.values(), ids=TAINTED)
+@pytest.mark.parametrize(("spec", "tried", "code"), TAINTED.values(), ids=TAINTED)
 def test_a_modern_template_without_pods_needs_the_toleration_of_gpu_nodes(
-    taints: list[Any],
     spec: Any,
     tried: tuple[int, dict[str, str]],
-    left: bool,  # noqa: FBT001
+    code: int,
     kind: str,
     cluster: Cluster,
     report: Any,
 ) -> None:
-    """A Deployment that an autoscaler has scaled to 0, a CronJob that runs once a year."""
-    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, *taints)]})
+    """A Deployment that an autoscaler has scaled to 0, a CronJob that runs once a year.
+
+    The webhook alone knows which nodes have the taint: it remembers those whose GPUs are away,
+    and knows those that Karpenter may add.
+    """
     cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
     pod = json.dumps(pod_of(spec, annotations=tried[1])).encode()
-    cluster.refusals[PODS] = (tried[0], pod, {})
+    cluster.refusals[PODS] = (tried[0], pod if tried[0] == 201 else REFUSED, {})
     obj = made_from(spec, replicas=0)
     if kind == "CronJob":
         obj = {"spec": {"suspend": True, "jobTemplate": obj}}
     metadata = {"name": "yearly", "namespace": "team"}
     version = "batch/v1" if kind == "CronJob" else "apps/v1"
     cluster.list_has(kind, {"apiVersion": version, "kind": kind, **obj, "metadata": metadata})
-    code, found = report()
-    assert (code, owners(found)) == (
-        (LEFT, [(kind, "yearly", 1, ["GPU201"])]) if left else (SAFE, [])
-    )
-    tolerates = spec is TOLERANT or not taints
+    said, found = report()
+    left = [(kind, "yearly", 1, ["GPU201"])] if code == LEFT else []
+    assert (said, owners(found)) == (code, left)
+    untried = f"{UNTRIED} team/{kind}/yearly: 403: exceeded quota: q"
+    assert found["gaps"] == ([untried] if code == UNKNOWN else [])
     assert [(path, body["spec"]) for path, body in cluster.posted] == [(PODS, spec)] * (
-        not tolerates
+        spec is not TOLERANT
     )
 
 
@@ -543,7 +555,6 @@ def test_one_pod_that_is_repaired_speaks_for_the_templates_that_lack_the_same(
     report: Any,
 ) -> None:
     """One that is not does not: a policy may add the toleration to some pods only."""
-    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, TAINT)]})
     cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
     for name in ("a", "b", "c"):
         metadata = {"name": name, "namespace": "team"}
@@ -558,7 +569,6 @@ def test_one_pod_that_is_repaired_speaks_for_the_templates_that_lack_the_same(
 
 def test_each_template_of_one_owner_is_tried(cluster: Cluster, report: Any) -> None:
     """An operator may have made them, and only some get the toleration."""
-    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, TAINT)]})
     cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
     for name in ("a", "b"):
         metadata = {"name": name, "namespace": "team"}
@@ -571,15 +581,18 @@ def test_each_template_of_one_owner_is_tried(cluster: Cluster, report: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("seconds", "found"),
+    ("seconds", "found", "why"),
     [
-        pytest.param(-1.0, HEALTHY, id="no time: each may wait for some other webhook"),
-        pytest.param(60.0, replace(HEALTHY, trial=tried()), id="the webhook repairs nothing now"),
+        pytest.param(-1.0, HEALTHY, "a minute has passed", id="other webhooks may hang"),
+        pytest.param(
+            60.0, replace(HEALTHY, trial=tried()), "the webhook repairs nothing", id="an outage"
+        ),
     ],
 )
-def test_templates_count_if_no_pod_of_them_is_tried(
+def test_it_is_not_known_what_templates_need_of_which_no_pod_is_tried(
     seconds: float,
     found: Facts,
+    why: str,
     cluster: Cluster,
     report: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -587,25 +600,26 @@ def test_templates_count_if_no_pod_of_them_is_tried(
     """The API server counts calls that fail, also those of dry runs."""
     monkeypatch.setattr(report_templates, "_SECONDS", seconds)
     monkeypatch.setattr(facts, "read", lambda *_: found)
-    cluster.say_json("/api/v1/nodes", {"items": [node("a", "", {"nvidia.com/gpu": 8}, TAINT)]})
     cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
     cluster.list_has(
         "Deployment", made_from(MODERN) | {"metadata": {"name": "a", "namespace": "team"}}
     )
     code, said = report()
-    assert (code, owners(said)) == (LEFT, [("Deployment", "a", 1, ["GPU201"])])
+    assert (code, owners(said)) == (UNKNOWN, [])
+    assert said["gaps"] == [f"{UNTRIED} team/Deployment/a: {why}"]
     assert cluster.posted == []
 
 
-@pytest.mark.parametrize("kind", ["nodes", "namespaces"])
-def test_whether_tolerations_are_missing_is_a_gap_without_the_right(
+@pytest.mark.parametrize("kind", ["runtimeclasses", "namespaces"])
+def test_what_templates_lack_is_a_gap_without_the_right(
     kind: str, cluster: Cluster, report: Any
 ) -> None:
-    cluster.say(f"/api/v1/{kind}", 403, b'{"message": "no"}')
+    api = "/apis/node.k8s.io/v1" if kind == "runtimeclasses" else "/api/v1"
+    cluster.say(f"{api}/{kind}", 403, b'{"message": "no"}')
     code, found = report()
-    what = f"which modern templates lack the toleration of GPU nodes: {kind}: 403: no"
-    what = f"what is guarded, and {what}" if kind == "namespaces" else what
-    assert (code, found["gaps"]) == (UNKNOWN, [what])
+    what = "which modern templates lack what the webhook adds"
+    what = f"what is guarded, and {what}: namespaces" if kind == "namespaces" else f"{what}: {kind}"
+    assert (code, found["gaps"]) == (UNKNOWN, [f"{what}: 403: no"])
 
 
 # Of the namespace: its name, its labels, the entry of the webhook, and whether it is left alone.
@@ -805,6 +819,17 @@ HELD: dict[str, tuple[dict[str, Any], bool]] = {
     "an annotation of templates": (
         custom({"annotations": {"scheduler.alpha.kubernetes.io/tolerations": "[]"}}),
         True,
+    ),
+    "current annotations of namespaces": (
+        custom(
+            {
+                "annotations": {
+                    "scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]",
+                    "scheduler.alpha.kubernetes.io/defaultTolerations": "[]",
+                }
+            }
+        ),
+        False,
     ),
     "an annotation of a user": (noted("example.org/template"), True),
     "no spec": ({"metadata": {"name": "a", "namespace": "team"}, "data": {"x": ALPHA}}, True),
@@ -1111,7 +1136,7 @@ def test_the_history_of_a_custom_owner_makes_no_pods(
 ) -> None:
     """A Rollout of Argo keeps ten ReplicaSets, as a Deployment does."""
     group = "argoproj.io"
-    serve(cluster, "Rollout", custom({"template": {"spec": MODERN}}, uid="d"), group=group)
+    serve(cluster, "Rollout", custom({"template": {"spec": TOLERANT}}, uid="d"), group=group)
     of_rollout = [owner("a", "Rollout", f"{group}/v1", "d")]
     if is_there:
         rollout = {"metadata": {"name": "a", "namespace": "team", "uid": "d"}}
@@ -1214,7 +1239,8 @@ def test_the_history_of_a_deployment_config_makes_no_pods(
     settings = parse("workloads: {kinds: [{kind: DeploymentConfig, templates: [/spec/template]}]}")
     monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
     group = "apps.openshift.io"
-    serve(cluster, "DeploymentConfig", custom({"template": {"spec": MODERN}}, uid="d"), group=group)
+    config = custom({"template": {"spec": TOLERANT}}, uid="d")
+    serve(cluster, "DeploymentConfig", config, group=group)
     of_config = [owner("a", "DeploymentConfig", f"{group}/v1", "d")]
     metadata = {"name": "a-1", "namespace": "team", "uid": "r", "ownerReferences": of_config}
     spec = made_from(LEGACY, replicas=replicas)

@@ -33,6 +33,7 @@ gpu_webhook_rule_last_repair_timestamp_seconds{{rule="GPU101"}} {last}
 gpu_webhook_rule_last_repair_timestamp_seconds{{rule="GPU201"}} 0.0
 gpu_webhook_reviews_total{{outcome="passed",path="/mutate"}} 1.0
 gpu_webhook_reviews_total{{outcome="passed",path="/validate"}} 0.0
+gpu_webhook_inventory_usable 1.0
 {more}"""
 
 
@@ -206,13 +207,18 @@ REJECTED = 'apiserver_admission_webhook_rejection_count{{error_type="{}",name="{
 REFUSED = QUIET[API] + REJECTED.format("calling_webhook_error", OURS)
 DENIED = QUIET[API] + REJECTED.format("no_error", OURS)
 LATE = 'gpu_webhook_reviews_total{{outcome="{}",path="{}"}} 2.0\n'
-UNASKED = QUIET[page_of("a")].replace("1.0", "0.0")
+UNASKED = QUIET[page_of("a")].replace("} 1.0", "} 0.0")
 FOREIGN_PODS = "no pods of the Deployment gpu-webhook"
 UNREACHED = (
     "its servers have judged nothing since they started, not even dry runs: others may be called, "
     "or ask again in a minute"
 )
 UNREAD = "its metrics cannot be read: "
+INVENTORY = "whether modern pods get what they need: the inventory of"
+WATCH = "`kubectl -n gpu-webhook logs b -c watch`"
+WATCHERLESS = replace(
+    WHOLE, deployment=json.loads(json.dumps(WHOLE.deployment).replace("--snapshot=", "--other="))
+)
 SPEC = WHOLE.deployment["spec"]
 
 
@@ -323,6 +329,24 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         WHOLE,
         {"a": "gpu_webhook_last_legacy_timestamp_seconds 0\n"},
         [f"what came to a: {UNREAD}gpu_webhook_rule_last_repair_timestamp_seconds is missing"],
+        True,
+    ),
+    "a watcher that ended": (
+        WHOLE,
+        {"b": PAGE.format(last=0, more="").replace("usable 1.0", "usable 0.0")},
+        [f"{INVENTORY} b is missing or out of date: {WATCH} says why"],
+        True,
+    ),
+    "a server that does not say whether it has an inventory": (
+        WHOLE,
+        {"b": PAGE.format(last=0, more="").replace("gpu_webhook_inventory_usable 1.0\n", "")},
+        [f"{INVENTORY} b is missing or out of date: {WATCH} says why"],
+        True,
+    ),
+    "a server without a watcher, which completes no modern pods": (
+        WATCHERLESS,
+        {"b": PAGE.format(last=0, more="").replace("gpu_webhook_inventory_usable 1.0\n", "")},
+        [],
         True,
     ),
     "a page that does not answer": (

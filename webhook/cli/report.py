@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,6 @@ from webhook.rules import (
     is_legacy,
     is_repair,
     legacy_name_elsewhere,
-    missing_toleration,
     quota_names,
 )
 
@@ -50,8 +50,8 @@ _NOTES = (
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
 _HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older template"
-_TOLERATIONS = "which modern templates lack the toleration of GPU nodes"
-_SPACES = f"what is guarded, and {_TOLERATIONS}"
+_LACK = "which modern templates lack what the webhook adds"
+_SPACES = f"what is guarded, and {_LACK}"
 _QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
 # The webhook does nothing for these, such as a Deployment that was once applied as
 # extensions/v1beta1. The last two rules find what gives pods legacy names.
@@ -79,11 +79,11 @@ def _read(args: SimpleNamespace) -> Usage:
     came = legacy_counts.read(api, installed)
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
     with progress() as show_progress:
-        namespaces, nodes, unlisted = _surroundings(api, installed, show_progress)
+        namespaces, inventory, unlisted = _surroundings(api, installed, show_progress)
         ignored = sorted(_name(one) for one in namespaces if not policies.reaches(installed, one))
         scan = scan_cluster.Scan(
             SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
-            Plan(installed.settings, nodes, ignored=_NOT_FOR_PODS),
+            Plan(installed.settings, inventory, ignored=_NOT_FOR_PODS),
             finished_since=installed.now - args.days * DAY,
             static_pods=False,
             counts=_is_needed,
@@ -102,6 +102,7 @@ def _read(args: SimpleNamespace) -> Usage:
         notes.append(f"namespaces that the webhook leaves alone: {few(ignored)}")
     trials = report_templates.Trials(api, installed)
     reported = [each for each in reported if _needs(each, trials)]
+    gaps += trials.gaps()
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
     owners = [_owner(each) for each in reported if not _is_quota(each)]
@@ -134,9 +135,10 @@ def _surroundings(
     except client.Fault as fault:  # so the owners of each are reported
         return [], None, [f"{_SPACES}: namespaces: {fault}"]
     try:
-        return spaces, report_templates.inventory(api, installed, spaces, show_progress), []
+        settings = installed.settings
+        return spaces, report_templates.inventory(api, settings, spaces, show_progress), []
     except client.Fault as fault:
-        return spaces, None, [f"{_TOLERATIONS}: nodes: {fault}"]
+        return spaces, None, [f"{_LACK}: runtimeclasses: {fault}"]
 
 
 def _name(obj: Raw) -> str:
@@ -144,14 +146,16 @@ def _name(obj: Raw) -> str:
 
 
 def _needs(reported: scan_cluster.Reported, trials: report_templates.Trials) -> bool:
-    """Whether its pods need the webhook."""
+    """Whether its pods need the webhook; of what they may lack, what they get is kept."""
     if reported.is_legacy or reported.came:
         return True
     added = _added(reported)
-    if {each.code for each in added} != {missing_toleration.CODE}:
-        return bool(added)
-    same = [reported.itself, *reported.alike]
-    return any(trials.is_repaired(each, added[0].message) for each in same)
+    lacks = "; ".join(each.message for each in added)
+    same = [reported.itself, *reported.alike] if added else []
+    codes = {code for each in same for code in trials.repairs(each, lacks)}
+    located = [each for each in added if each.code in codes] or added
+    reported.result = replace(reported.result, located=tuple(located))
+    return bool(codes)
 
 
 def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) -> Iterator[str]:
@@ -194,7 +198,7 @@ def _is_needed(code: str) -> bool:
 
 
 def _added(reported: scan_cluster.Reported) -> list[Located]:
-    """What the settings add to the pods of a modern template, with or without pods now.
+    """What may be added to the pods of a modern template, with or without pods now.
 
     A pod was judged when it was created: that it came so is noted on itself.
     """
@@ -207,9 +211,10 @@ def _owner(reported: scan_cluster.Reported) -> Owner:
     codes = tuple(each.code for each in reported.result.located if is_legacy(each.code))
     newest, change = seconds_of(reported.created), reported.owner
     if not codes:
-        last = reported.result.located[-1] if reported.came else _added(reported)[0]
-        codes = tuple(_CODE.findall(last.message)) if reported.came else (last.code,)
-        change = f"{reported.owner}: {last.message}"
+        added = reported.result.located[-1:] if reported.came else _added(reported)
+        said = "; ".join(each.message for each in added)
+        codes = tuple(_CODE.findall(said) if reported.came else (each.code for each in added))
+        change = f"{reported.owner}: {said}"
     elif (seen := "/".join(reported.result.path.split("/")[-2:])) != str(reported.top):
         more = f" and {len(reported.alike):,} more" if reported.alike else ""
         change = f"{reported.owner}: legacy in {seen}{more}"  # its own template may be modern

@@ -1,20 +1,26 @@
 """Which modern templates need the webhook: a cluster in, an inventory and trials out.
 
 A template without a pod now (a Deployment that is scaled to 0, a yearly CronJob) shows nothing that
-the webhook added. So it is compared with the nodes, and where they have a taint that it does not
-tolerate, a pod of it is created as a dry run: a plugin of the API server may add the toleration.
+the webhook added. So a pod of each that may lack something, such as the toleration of GPU nodes, is
+created as a dry run. The webhook alone knows the nodes: it remembers those whose GPUs are away, and
+knows those that may be added. And a plugin of the API server may add the toleration.
 """
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from webhook.capacity.nodes import NodeClass
 from webhook.cluster import answers, listing
 from webhook.cluster.client import Client, Fault, address
 from webhook.cluster.objects import Catalogue
 from webhook.core.repaired_annotation import codes_of
+from webhook.core.settings import Taint
+from webhook.doctor.lines import few
 from webhook.evaluation.workloads import templates_of
 from webhook.inventory import inventory_file
 from webhook.kube.pod import as_map
@@ -27,29 +33,33 @@ if TYPE_CHECKING:
     from webhook.capacity.nodes import Inventory
     from webhook.cluster.listing import Progress
     from webhook.cluster.objects import Reference
+    from webhook.core.settings import Settings
     from webhook.doctor.facts import Facts
 
     Raw = dict[str, Any]
 
+_UNTRIED = "whether pods need what the webhook adds: no dry run of pods of"
 _SECONDS = 60.0  # for all trials: a webhook that hangs delays each of them for its timeout
-_LISTS = {"Node": "/api/v1/nodes", "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses"}
+_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
 def inventory(
-    api: Client, installed: Facts, namespaces: Iterable[Raw], progress: Progress
-) -> Inventory | None:
-    """The nodes, runtime classes and namespaces; None while no node has a GPU.
+    api: Client, settings: Settings, namespaces: Iterable[Raw], progress: Progress
+) -> Inventory:
+    """The runtime classes, the namespaces, and nodes for which pods may need all that is added.
 
-    Fault if they may not be listed.
+    Fault if the runtime classes may not be listed.
     """
-
-    def listed(kind: str, path: str) -> Iterator[Raw]:
-        return ({"kind": kind, **each} for each in listing.objects(api, path, progress))
-
+    classes = ({"kind": "RuntimeClass", **e} for e in listing.objects(api, _CLASSES, progress))
     spaces: Iterator[Raw] = ({"kind": "Namespace", **each} for each in namespaces)
-    found = chain(spaces, *(listed(kind, path) for kind, path in _LISTS.items()))
-    made = inventory_file.from_objects(found, installed.settings, installed.now)
-    return made if made.has_gpus else None
+    found = inventory_file.from_objects(chain(spaces, classes), settings)
+    names = [settings.gpu_resource, *settings.gpu_resources]
+    taints = ((), *((each,) for each in (*map(Taint, names), *settings.taints)))
+    gpus = dict.fromkeys(names, 1)
+    labels = {**found.runtime_classes.get(settings.drivers.runtime_class, {})}
+    labels[settings.placement.label] = settings.placement.value
+    nodes = (NodeClass(labels, each, gpus, open_labels=True, open_gpus=True) for each in taints)
+    return replace(found, classes=tuple(nodes))
 
 
 class Trials:
@@ -62,23 +72,35 @@ class Trials:
     def __init__(self, api: Client, installed: Facts) -> None:
         self._api, self._settings = api, installed.settings
         self._catalogue = Catalogue(api)
-        self._repaired: set[tuple[str, str]] = set()
-        is_called = bool(codes_of(installed.trial.pod))
-        self._end = time.monotonic() + _SECONDS if is_called else 0.0
+        self._repaired: dict[tuple[str, str], frozenset[str]] = {}
+        self._is_called = bool(codes_of(installed.trial.pod))
+        self._end = time.monotonic() + _SECONDS
+        self._untried: defaultdict[str, list[str]] = defaultdict(list)
 
-    def is_repaired(self, workload: Reference, finding: str) -> bool:
-        """Whether the webhook changes a pod of this workload. So it is where none is tried."""
-        key = workload.namespace, finding
-        if key not in self._repaired:
-            try:
-                if self._end > time.monotonic() and not any(map(is_repair, self._codes(workload))):
-                    return False
-            except Fault:  # no right to create pods, a quota, a workload that was just deleted
-                pass
-            self._repaired.add(key)
-        return True
+    def repairs(self, workload: Reference, lacks: str) -> frozenset[str]:
+        """The rules that change a pod of this workload. It is a gap if none can be tried."""
+        key = workload.namespace, lacks
+        if key in self._repaired:
+            return self._repaired[key]
+        try:
+            codes = frozenset(filter(is_repair, self._codes(workload)))
+        except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
+            self._untried[str(fault)].append(f"{workload.namespace}/{workload}")
+            return frozenset()
+        if codes:
+            self._repaired[key] = codes
+        return codes
+
+    def gaps(self) -> Iterator[str]:
+        """The workloads of which no pod could be tried, and why."""
+        for why, names in self._untried.items():
+            yield f"{_UNTRIED} {few(names)}: {why}"
 
     def _codes(self, workload: Reference) -> Iterator[str]:
+        if not self._is_called:
+            raise Fault("the webhook repairs nothing")
+        if self._end <= time.monotonic():
+            raise Fault("a minute has passed")
         served = self._catalogue.find(workload.group, workload.kind)
         path = served.path(workload.namespace, workload.name) if served else ""
         obj = answers.of_one(self._api, path) if path else None

@@ -113,10 +113,11 @@ def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> 
 
 def _words(settings: Settings) -> re.Pattern[bytes]:
     """All that makes a pod need the webhook, however its slashes and dots are escaped."""
-    names = {*settings.legacy_resources, settings.models.legacy_label, *_ANNOTATIONS}
+    names = {*settings.legacy_resources, settings.models.legacy_label}
     paths = {each.rstrip("/") for each in settings.drivers.remove}
     parts = (map(re.escape, each.split("*")) for each in sorted(names | paths))
-    written = "|".join((*map(_STAR.join, parts), _DRIVER)).encode()
+    notes = (rf"{re.escape(each)}\b" for each in _ANNOTATIONS)  # not tolerationsWhitelist
+    written = "|".join((*map(_STAR.join, parts), *notes, _DRIVER)).encode()
     return re.compile(written.replace(b"/", _SLASH).replace(rb"\.", _DOT))
 
 

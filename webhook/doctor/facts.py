@@ -82,6 +82,11 @@ class Facts:
         return _has_flag(self.pod_spec, "--certificates")
 
     @property
+    def has_watchers(self) -> bool:
+        """Whether the servers are to use the inventory of a watcher."""
+        return _has_flag(self.pod_spec, "--snapshot")
+
+    @property
     def settings_file(self) -> File | None:
         """Where the servers read their settings; None if they have the defaults."""
         return file_of(self.pod_spec, "--config")

@@ -35,6 +35,7 @@ _SEEN = "gpu_webhook_namespace_last_legacy_timestamp_seconds"
 _OBJECTS = "gpu_webhook_legacy_objects_total"
 _REPAIRED = "gpu_webhook_rule_last_repair_timestamp_seconds"
 _REVIEWS = "gpu_webhook_reviews_total"
+_USABLE = "gpu_webhook_inventory_usable"
 # Objects for which the API server could not call the webhook, or not find out whether to. Of those
 # that it rejects (failurePolicy: Fail), `no_error` are those that a webhook denied.
 _FAILED = (
@@ -120,9 +121,20 @@ def _unread(found: Counted, api: Client, facts: Facts, servers: Mapping[str, Raw
     for name, pod in servers.items():
         try:
             path = _metrics_of(pod, facts.namespace)
-            _add(found, name, _page(api, path, _LAST, _SEEN, _OBJECTS, _REPAIRED, _REVIEWS))
+            names = (_LAST, _SEEN, _OBJECTS, _REPAIRED, _REVIEWS, _USABLE)
+            samples = _page(api, path, *names)
+            _add(found, name, samples)
+            if facts.has_watchers and not any(e.name == _USABLE and e.value for e in samples):
+                found.gaps.append(_without_inventory(name, facts.namespace))
         except Fault as fault:
             yield f"what came to {name}: its metrics cannot be read: {fault}"
+
+
+def _without_inventory(server: str, namespace: str) -> str:
+    """While it has none, it changes no modern pod, so a dry run does not show what it would do."""
+    log = f"`kubectl -n {namespace} logs {server} -c watch`"
+    what = f"the inventory of {server} is missing or out of date"
+    return f"whether modern pods get what they need: {what}: {log} says why"
 
 
 def _other_services(facts: Facts) -> Iterator[str]:
