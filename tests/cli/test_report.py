@@ -548,6 +548,25 @@ def test_a_modern_template_without_pods_needs_the_toleration_of_gpu_nodes(
     )
 
 
+def test_a_template_may_need_a_runtime_class_of_nodes_that_are_away(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it asks for; what the webhook knows of nodes decides."""
+    settings = parse("drivers: {profile: runtime-class, runtimeClass: nvidia}\n")
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
+    scheduling = {"nodeSelector": {"runtime": "nvidia"}}
+    made = {"metadata": {"name": "nvidia"}, "handler": "nvidia", "scheduling": scheduling}
+    cluster.say_json("/apis/node.k8s.io/v1/runtimeclasses", {"items": [made]})
+    eight = {"name": "m", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    spec = {**TOLERANT, "containers": [eight], "nodeSelector": {"zone": "a"}}
+    notes = {"gpu-webhook.dev/repaired": "GPU202"}
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(spec, annotations=notes)).encode(), {})
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(spec, replicas=0)}
+    cluster.list_has("Deployment", obj | {"metadata": {"name": "a", "namespace": "team"}})
+    code, found = report()
+    assert (code, owners(found)) == (LEFT, [("Deployment", "a", 1, ["GPU202"])])
+
+
 @pytest.mark.parametrize("is_repaired", [True, False])
 def test_one_pod_that_is_repaired_speaks_for_the_templates_that_lack_the_same(
     is_repaired: bool,  # noqa: FBT001

@@ -55,10 +55,9 @@ def inventory(
     found = inventory_file.from_objects(chain(spaces, classes), settings)
     names = [settings.gpu_resource, *settings.gpu_resources]
     taints = ((), *((each,) for each in (*map(Taint, names), *settings.taints)))
-    gpus = dict.fromkeys(names, 1)
     labels = {**found.runtime_classes.get(settings.drivers.runtime_class, {})}
     labels[settings.placement.label] = settings.placement.value
-    nodes = (NodeClass(labels, each, gpus, open_labels=True, open_gpus=True) for each in taints)
+    nodes = (NodeClass(labels, each, open_labels=True, open_gpus=True) for each in taints)
     return replace(found, classes=tuple(nodes))
 
 
