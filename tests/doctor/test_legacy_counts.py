@@ -343,6 +343,12 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         [f"{INVENTORY} b is missing or out of date: {WATCH} says why"],
         True,
     ),
+    "one whose flags are in its environment": (
+        WATCHERLESS,
+        {"b": PAGE.format(last=0, more="").replace("usable 1.0", "usable 0.0")},
+        [f"{INVENTORY} b is missing or out of date: {WATCH} says why"],
+        True,
+    ),
     "a server without a watcher, which completes no modern pods": (
         WATCHERLESS,
         {"b": PAGE.format(last=0, more="").replace("gpu_webhook_inventory_usable 1.0\n", "")},

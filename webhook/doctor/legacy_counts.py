@@ -124,7 +124,8 @@ def _unread(found: Counted, api: Client, facts: Facts, servers: Mapping[str, Raw
             names = (_LAST, _SEEN, _OBJECTS, _REPAIRED, _REVIEWS, _USABLE)
             samples = _page(api, path, *names)
             _add(found, name, samples)
-            if facts.has_watchers and not any(e.name == _USABLE and e.value for e in samples):
+            usable = [each.value for each in samples if each.name == _USABLE]
+            if not all(usable or [not facts.has_watchers]):
                 found.gaps.append(_without_inventory(name, facts.namespace))
         except Fault as fault:
             yield f"what came to {name}: its metrics cannot be read: {fault}"
