@@ -201,6 +201,11 @@ WHOLE = {
             "(index .Values.sizes .Values.name).gpus",
         )
     },
+    "a condition on what is computed": (
+        {"values.yaml": VALUES},
+        '{{- $found := lookup "v1" "Node" "" "gpu" }}\n'
+        + pod("{{ if $found }}2{{ else }}{{ .Values.gpus }}{{ end }}"),
+    ),
     "a block that counts": (
         {"values.yaml": VALUES},
         pod("{{ .gpus }}", of_range("$i, $_ := until 3")),

@@ -31,6 +31,7 @@ _GIVES = re.compile(
     re.DOTALL,
 )
 _ACTION = re.compile(r"\{[{%]-?\s*(.*?)\s*-?[%}]\}", re.DOTALL)
+_IF = re.compile(r"\{\{-?\s*(?:else\s+)?if\b.*?\}\}")  # it writes nothing
 _OPENS = re.compile(r"(?:if|range|with|block|define)\b")
 _ENDS = re.compile(r"end\b")
 _INSIDE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}", re.DOTALL)
@@ -100,6 +101,7 @@ def written(text: str, settings: Settings, known: Known = NOTHING) -> tuple[int,
 def _fractions(value: str, text: str, known: Known) -> Iterator[str]:
     """The fractions that a value may be, with where they are from."""
     seen: set[str] = set()
+    value = _IF.sub("", value)
     places = [_Place(value, text, _ACTION.findall(value))]
     for place in places:  # the list grows
         for word in _WORD.findall(place.said):
