@@ -89,6 +89,15 @@ FRACTIONS = {
         pod('{{ include "gpus" . }}'),
         "0.5 from gpus",
     ),
+    "a named template in a text whose blocks are too deep": (
+        {
+            "templates/_gpus.tpl": '{{- define "gpus" }}0.5{{ end }}\n'
+            + "{{ if .Values.a }}" * 60
+            + "{{ end }}" * 60
+        },
+        pod('{{ include "gpus" . }}'),
+        "0.5 in the template gpus",
+    ),
     "a named template in another": (
         {
             "values.yaml": "gpus: 0.5\n",

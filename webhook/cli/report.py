@@ -22,13 +22,7 @@ from webhook.files.results import Plan, Status
 from webhook.kube.pod import as_map
 from webhook.kube.times import DAY, seconds_of
 from webhook.reports.usage import LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
-from webhook.rules import (
-    ALL,
-    is_legacy,
-    is_repair,
-    legacy_name_elsewhere,
-    quota_names,
-)
+from webhook.rules import ALL, is_legacy, is_repair, legacy_name_elsewhere, quota_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

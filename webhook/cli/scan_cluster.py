@@ -77,9 +77,8 @@ class Reported:
 
     result: FileResult
     owner: str = ""  # what must be changed
-    alike: list[Reference] = field(
-        default_factory=list
-    )  # of the same owner, with the same findings
+    # Of the same owner, with the same findings.
+    alike: list[Reference] = field(default_factory=list)
     came: bool = False  # the last finding is that it was sent otherwise and repaired
     top: Reference = objects.NOBODY  # the topmost owner
     itself: Reference = objects.NOBODY

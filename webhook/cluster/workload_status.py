@@ -22,8 +22,6 @@ Raw = dict[str, Any]
 # and of a Job of Volcano. That one can go on when it is `Aborted`.
 _ENDED = {"Complete", "Completed", "Succeeded", "Failed"}
 _PHASES = {"Complete", "Completed", "Failed", "Terminated"}
-
-
 _SETS = ("ReplicaSet", "ReplicationController")  # the latter of a DeploymentConfig
 
 

@@ -8,7 +8,7 @@ from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.doctor.leftovers import OURS
 from webhook.doctor.lines import few
 from webhook.doctor.registration import GUARD, REFUSE
-from webhook.kube.pod import as_map
+from webhook.kube.pod import as_map, labels_of
 from webhook.kube.selectors import selects
 from webhook.rules import above_limit, leak_guard
 
@@ -71,5 +71,4 @@ def _selectors(facts: Facts, *configurations: str) -> list[Raw]:
 
 
 def _labels(namespace: Raw) -> Raw:
-    metadata = namespace["metadata"]
-    return {_NAME: metadata["name"], **as_map(metadata.get("labels"))}
+    return {_NAME: namespace["metadata"]["name"], **labels_of(namespace)}

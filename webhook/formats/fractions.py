@@ -74,7 +74,11 @@ NOTHING = Known()
 
 
 def _own(body: str) -> str:
-    """The text of a named template up to its end."""
+    """The text of a named template up to its end.
+
+    Not by the blocks of actions.py, which are not read where they are too deep: a fraction there
+    is one, too.
+    """
     depth = 1
     for each in _ACTION.finditer(body):
         depth += bool(_OPENS.match(each[1])) - bool(_ENDS.match(each[1]))
@@ -140,20 +144,14 @@ def _of_word(word: str, place: _Place, known: Known) -> Iterator[str]:
     if _is_fraction(word):
         yield word
     elif word == "." and not place.is_given:
-        every = [*_given(word, place.text)]
+        given = (words for sets, words, _ in _every_given(place.text) if word in sets)
+        every = [each for words in given for each in words]
         yield from filter(_is_fraction, every)
         yield from (known.holders[each] for each in every if each in known.holders)
     else:
         names = (_last(word), *known.given.get(_last(word), ()))
         for found in (known.members, known.holders)[: 1 + place.is_given]:
             yield from (found[each] for each in names if each in found)
-
-
-def _given(word: str, text: str) -> Iterator[str]:
-    """The words of the expressions that give the dot its values in this text."""
-    for sets, words, _ in _every_given(text):
-        if word in sets:
-            yield from words
 
 
 @lru_cache(maxsize=2)
