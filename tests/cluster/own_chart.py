@@ -22,14 +22,16 @@ CHART = ROOT / "manifests"
 NAMESPACE = "gpu-webhook"
 
 
-def rendered(home: Path, values: object, *words: str, chart: Path = CHART) -> Objects:
-    """What helm makes of the chart with these values, without the objects of `helm test`."""
+def rendered(
+    home: Path, values: object, *words: str, chart: Path = CHART, tests: bool = False
+) -> Objects:
+    """What helm makes of the chart with these values; with `tests`, also those of `helm test`."""
     file = home / "values.json"
     file.write_text(json.dumps(values))
     done = helm.run(
         home,
         *("template", "gpu-webhook", str(chart), "-n", NAMESPACE, "-f", str(file)),
-        *("--kube-version", helm.KUBERNETES, "--skip-tests", *words),
+        *("--kube-version", helm.KUBERNETES, *(() if tests else ("--skip-tests",)), *words),
     )
     assert done.returncode == 0, done.stderr
     return objects(done.stdout)

@@ -164,12 +164,27 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
         },
         {("ServiceMonitor", "prometheus"), ("PrometheusRule", "prometheus")},
     ),
-    "another priority class, and its quota": (
-        {"priorityClassName": "high"},
+    "the other class of GKE's limit, and its quota": (
+        {"priorityClassName": "system-node-critical"},
         lambda made: made["ResourceQuota", "gpu-webhook-critical-pods"]["spec"]["scopeSelector"][
             "matchExpressions"
         ][0]["values"],
-        ["high"],
+        ["system-node-critical"],
+    ),
+    "a priority class of one's own, which needs no quota": (
+        {"priorityClassName": "high"},
+        lambda made: (pod(made)["priorityClassName"], "ResourceQuota" in {k for k, _ in made}),
+        ("high", False),
+    ),
+    "a label of nodes, beside that of Linux nodes": (
+        {"nodeSelector": {"pool": "system"}},
+        lambda made: pod(made)["nodeSelector"],
+        {"pool": "system", "kubernetes.io/os": "linux"},
+    ),
+    "an operating system in place of Linux": (
+        {"nodeSelector": {"kubernetes.io/os": "freebsd"}},
+        lambda made: pod(made)["nodeSelector"],
+        {"kubernetes.io/os": "freebsd"},
     ),
     "no quota": (
         {"resourceQuota": {"enabled": False}},
@@ -199,6 +214,18 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
         lambda made: [each["args"][-1] for each in pod(made)["containers"]],
         ["--workers=4", "--leaf-minutes=60"],
     ),
+    "the CA of the API server's certificate": (
+        {
+            "extraArgs": {"server": ["--client-ca=/etc/gpu-webhook/clients/ca.crt"]},
+            "extraVolumes": [{"name": "clients", "secret": {"secretName": "clients"}}],
+            "extraVolumeMounts": [{"name": "clients", "mountPath": "/etc/gpu-webhook/clients"}],
+        },
+        lambda made: (
+            pod(made)["volumes"][-1]["secret"],
+            [each["volumeMounts"][-1]["name"] == "clients" for each in pod(made)["containers"]],
+        ),
+        ({"secretName": "clients"}, [True, False]),
+    ),
     "labels and annotations of the pods": (
         {"podLabels": {"team": "ml"}, "podAnnotations": {"a": "b"}},
         template,
@@ -217,13 +244,13 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
             ],
         },
         lambda made: (
-            pod(made)["nodeSelector"],
+            pod(made)["nodeSelector"]["pool"],
             pod(made)["tolerations"],
             pod(made)["affinity"],
             pod(made)["topologySpreadConstraints"][0]["topologyKey"],
         ),
         (
-            {"pool": "system"},
+            "system",
             [{"key": "system", "operator": "Exists"}],
             {"podAffinity": {}},
             "rack",

@@ -87,6 +87,21 @@ def test_without_hooks_nothing_of_helm_test_is_left(tmp_path: Path) -> None:
     assert objects(bare).keys() == rendered(tmp_path, {}).keys()
 
 
+def test_the_pod_of_helm_test_runs_where_the_replicas_do(tmp_path: Path) -> None:
+    """And names that YAML takes for numbers stay texts."""
+    values = {
+        "nodeSelector": {"pool": "system"},
+        "priorityClassName": "007",
+        "test": {"namespace": "1e3"},
+    }
+    made = rendered(tmp_path, values, tests=True)
+    of_replicas = made["Deployment", "gpu-webhook"]["spec"]["template"]["spec"]
+    assert made["Pod", "gpu-webhook-test"]["spec"]["nodeSelector"] == of_replicas["nodeSelector"]
+    named = [each.get("resourceNames") for each in made["ClusterRole", "gpu-webhook-test"]["rules"]]
+    assert [*filter(None, named)] == [["1e3"], ["007"]]
+    assert made["Role", "gpu-webhook-test-dry-run"]["metadata"]["namespace"] == "1e3"
+
+
 def test_helm_finds_nothing_wrong_with_the_chart(tmp_path: Path) -> None:
     done = helm.run(tmp_path, "lint", "--strict", str(CHART))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -42,7 +42,7 @@ def _deployed(cluster: ControlPlane, namespace: str, replicas: int) -> None:
     pod = {
         **spec["template"]["spec"],
         "serviceAccountName": "default",
-        "nodeSelector": {_ONLY: "yes"},
+        "nodeSelector": {**spec["template"]["spec"]["nodeSelector"], _ONLY: "yes"},
     }
     template = {**spec["template"], "spec": {**pod, "priorityClassName": ""}}
     cluster.client.create(
@@ -86,6 +86,41 @@ def test_each_zone_gets_a_replica(
     first, second = _places(cluster, namespace, 2)
     assert first.startswith("zone-a-")
     assert second == "zone-b"
+
+
+def test_no_replica_is_on_a_windows_node(
+    cluster: ControlPlane, namespace: str, node: Callable[..., None]
+) -> None:
+    node("windows", "64", **{"kubernetes.io/os": "windows"})
+    node("linux", "1")
+    _deployed(cluster, namespace, 2)
+    assert _places(cluster, namespace, 2) == ["linux", "linux"]
+
+
+def test_a_node_whose_replica_is_not_ready_can_be_drained(
+    cluster: ControlPlane, namespace: str, node: Callable[..., None]
+) -> None:
+    node("broken", "1")
+    (shipped,) = (
+        each for each in kustomized(cluster, BASE) if each["kind"] == "PodDisruptionBudget"
+    )
+    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    cluster.client.demand("POST", budgets, {**shipped, "metadata": {"name": "gpu-webhook"}})
+    _deployed(cluster, namespace, 2)
+    _places(cluster, namespace, 2)
+    names = [each["metadata"]["name"] for each in pods_of(cluster.client, namespace, 2)]
+    broken = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    for name in names:
+        cluster.client.patch("Pod", name, {"status": broken}, namespace, subresource="status")
+
+    def is_counted() -> bool:
+        status = cluster.client.demand("GET", f"{budgets}/gpu-webhook").body.get("status", {})
+        return bool(status.get("expectedPods") == 2 and status["disruptionsAllowed"] == 0)
+
+    until(is_counted, "the budget to count both replicas")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": names[0]}}
+    pod = f"/api/v1/namespaces/{namespace}/pods/{names[0]}"
+    cluster.client.demand("POST", f"{pod}/eviction", eviction)
 
 
 def test_only_new_replicas_count_during_a_rollout(

@@ -53,6 +53,7 @@ def server(name: str, entry: str = "repair.gpu-webhook.dev", more: str = 'type="
 UP = 'up{job="apiserver", instance="1"}'
 BUILD = mine("build_info", 'version="1"')
 EXPIRY = mine("certificate_expiry_timestamp_seconds")
+START = mine("certificate_not_before_timestamp_seconds")
 OPEN = server("webhook_fail_open_count")
 OUR_FAULT = 'type="admit", operation="CREATE", error_type="calling_webhook_error"'
 NO_FAULT = 'type="validating", operation="CREATE", error_type="no_error"'
@@ -63,6 +64,7 @@ HEALTHY: dict[str, Any] = {
     UP: always(1),
     BUILD: always(1),
     OPEN: always(7),  # long ago
+    START: always(0),
     EXPIRY: always(30 * 86400),
     mine("certificate_last_reload_successful"): always(1),
     mine("settings_last_reload_successful"): always(1),
@@ -116,10 +118,21 @@ ROWS: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"MatchConditionsFail"},
     ),
-    "a certificate for 6 more days": ({EXPIRY: always(6 * 86400)}, {"CertificateExpires"}),
+    "a certificate of a month for 6 more days": (
+        {START: always(-24 * 86400), EXPIRY: always(6 * 86400)},
+        {"CertificateExpires"},
+    ),
     "a certificate for 8 more days": ({EXPIRY: always(8 * 86400)}, set()),
-    "a certificate of which another replica has a shorter one": (
-        {EXPIRY.replace('"a"', '"b"'): always(3600)},
+    "a certificate for three days that was renewed a day ago": (
+        {START: always(-86400), EXPIRY: always(2 * 86400)},
+        set(),
+    ),
+    "a certificate for three days that is not renewed": (
+        {START: always(-2.5 * 86400), EXPIRY: always(0.5 * 86400)},
+        {"CertificateExpires"},
+    ),
+    "a certificate of which another replica has one that ends sooner": (
+        {START.replace('"a"', '"b"'): always(-86400), EXPIRY.replace('"a"', '"b"'): always(3600)},
         {"CertificateExpires"},
     ),
     "an old certificate": (zero("certificate_last_reload_successful"), {"KeepsOldCertificate"}),
@@ -137,7 +150,11 @@ ROWS: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"RefusesClients"},
     ),
     "a port scan": ({mine("tls_failures_total", 'reason="not TLS"'): rising(1)}, set()),
-    "no watcher": (zero("watcher_up"), {"WatcherAway"}),
+    "one watcher of two": (
+        zero("watcher_up") | {mine("watcher_up").replace('"a"', '"b"'): always(1)},
+        {"WatcherAway"},
+    ),
+    "no watcher": (zero("watcher_up"), {"WatcherAway", "WatchersAway"}),
     "a watcher that restarts": (zero("watcher_up", NOW - 1), set()),
     "a right that the watcher lacks": (
         {mine("watcher_refused", 'kind="nodes"'): then(0, 60, 1)},

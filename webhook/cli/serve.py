@@ -174,7 +174,8 @@ def _server(
 
         def refresh() -> None:
             serving.refresh()
-            live.metrics.certificate(serving.validity.end, is_newest=serving.is_good)
+            valid = serving.validity
+            live.metrics.certificate(valid.start, valid.end, is_newest=serving.is_good)
             if live.refresh():
                 endpoint.use(live.decider())
             failures.log_counts()

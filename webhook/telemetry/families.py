@@ -44,6 +44,9 @@ GAUGES = {
     "certificate_expiry_timestamp_seconds": (
         "When the serving certificate expires, of the worker whose certificate does so first."
     ),
+    "certificate_not_before_timestamp_seconds": (
+        "From when the serving certificate is valid, of the worker whose certificate is the oldest."
+    ),
     "certificate_last_reload_successful": (
         "1 if the certificate in service is that of the files, 0 if another one is kept."
     ),

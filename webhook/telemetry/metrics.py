@@ -104,8 +104,9 @@ class Metrics:
         if ok:
             self._states["settings_last_reload_timestamp_seconds"] = time.time()
 
-    def certificate(self, end: float, *, is_newest: bool) -> None:
-        """Record the end of the pair in service, and whether it is the one in the files."""
+    def certificate(self, start: float, end: float, *, is_newest: bool) -> None:
+        """Record the dates of the pair in service, and whether it is the one in the files."""
+        self._states["certificate_not_before_timestamp_seconds"] = start
         self._states["certificate_expiry_timestamp_seconds"] = end
         self._states["certificate_last_reload_successful"] = float(is_newest)
 
