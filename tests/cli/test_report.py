@@ -748,30 +748,186 @@ def test_an_owner_of_the_whole_cluster_has_objects_in_many_namespaces(
     assert (code, owners(found)) == (LEFT, [("Tenant", "t", 1, ["GPU101"])])
 
 
-@pytest.mark.parametrize(
-    ("text", "spec", "codes"),
-    [
-        pytest.param("{}", NO_GPU, [], id="not one without GPUs"),
-        pytest.param("scope: all-legacy", NO_GPU, ["GPU108"], id="one that the settings include"),
-        pytest.param("{}", MODERN, ["GPU108"], id="one with GPUs"),
-    ],
-)
-def test_only_templates_in_the_scope_of_the_settings_need_the_webhook(
+AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+APART = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+ANTI = {
+    AFFINITY: json.dumps(
+        {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}
+    )
+}
+MODELS = {
+    AFFINITY: json.dumps(
+        {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {
+                                    "key": "alpha.kubernetes.io/nvidia-gpu-name",
+                                    "operator": "In",
+                                    "values": ["Tesla-K80"],
+                                }
+                            ]
+                        }
+                    ]
+                }
+            }
+        }
+    )
+}
+TOLERATED = {TOLERATIONS: json.dumps([{"key": "team", "operator": "Exists"}])}
+MALFORMED = {TOLERATIONS: "not JSON"}
+SCHEDULER = {"scheduler.alpha.kubernetes.io/name": "default-scheduler"}
+CRITICAL = {"scheduler.alpha.kubernetes.io/critical-pod": ""}
+DRIVER = "/usr/lib/nvidia-384"
+
+
+def driven(spec: Any, *env: str) -> dict[str, Any]:
+    """With the driver of an old node."""
+    mount = {"name": "driver", "mountPath": "/usr/local/nvidia/lib"}
+    path = {"name": "LD_LIBRARY_PATH", "value": f"{DRIVER}:/lib"}
+    added = {"volumeMounts": [mount], "env": [path, *({"name": e, "value": DRIVER} for e in env)]}
+    containers = [each | added for each in spec["containers"]]
+    volume = {"name": "driver", "hostPath": {"path": DRIVER}}
+    return {**spec, "containers": containers, "volumes": [volume]}
+
+
+ALL = "scope: all-legacy"
+ZERO = {"containers": [{"name": "m", "resources": {"limits": {ALPHA: "0"}}}]}
+OPAQUE = "pod.alpha.kubernetes.io/opaque-int-resource-x"
+ANNOTATED = {"containers": [{"name": "m", "env": [{"name": "NOTE", "value": AFFINITY}]}]}
+OF_AMOUNT = {"containers": [{"name": "m", "args": [f"--resource={ALPHA}"]}]}
+SELECTING = {**NO_GPU, "nodeSelector": {f"{ALPHA}-name": "Tesla-K80"}}
+WINDOWS = {**LEGACY, "nodeSelector": {"kubernetes.io/os": "windows"}}
+# The settings, the annotations of the pods, their spec, and whether the webhook is needed.
+ALONE: dict[str, tuple[str, dict[str, str], Any, bool]] = {
+    "an affinity annotation without GPUs": ("{}", ANTI, NO_GPU, False),
+    "one of GPU pods that run": ("{}", ANTI, TOLERANT, False),
+    "one of legacy pods": ("{}", ANTI, LEGACY, True),
+    "one that the settings include": (ALL, ANTI, NO_GPU, True),
+    "one that names a model": ("{}", MODELS, NO_GPU, False),
+    "a label of models": ("{}", {}, SELECTING, True),
+    "a tolerations annotation without GPUs": ("{}", TOLERATED, NO_GPU, False),
+    "a malformed one without GPUs, which the API server refuses": ("{}", MALFORMED, NO_GPU, False),
+    "one of GPU pods, which get its tolerations": ("{}", TOLERATED, TOLERANT, True),
+    "a malformed one of GPU pods, which are accepted without it": ("{}", MALFORMED, TOLERANT, True),
+    "another annotation without GPUs": ("{}", SCHEDULER, NO_GPU, False),
+    "another one of GPU pods that run": ("{}", SCHEDULER, TOLERANT, False),
+    "another one that the settings include": (ALL, SCHEDULER, NO_GPU, True),
+    "one that is only reported, which the settings include": (ALL, CRITICAL, NO_GPU, False),
+    "one that is only reported, of GPU pods": ("{}", CRITICAL, TOLERANT, False),
+    "a driver without GPUs": ("{}", {}, driven(NO_GPU), False),
+    "a driver in GPU pods that run": ("{}", {}, driven(TOLERANT), False),
+    "a driver in legacy pods": ("{}", {}, driven(LEGACY), True),
+    "a driver that the settings include": (ALL, {}, driven(NO_GPU), True),
+    "a driver that a program is given, which may make pods": (
+        "{}",
+        {},
+        driven(NO_GPU, "DRIVER"),
+        True,
+    ),
+    "a name that a program is given": ("{}", {}, OF_AMOUNT, True),
+    "the same beside an annotation": ("{}", ANTI, OF_AMOUNT, True),
+    "an annotation that a program is given": ("{}", {}, ANNOTATED, True),
+    "0 GPUs under the legacy name, and an annotation": ("{}", ANTI, ZERO, False),
+    "a resource of alpha releases that the webhook does not know": (
+        "{}",
+        {},
+        {"containers": [{"name": "m", "resources": {"limits": {OPAQUE: "1"}}}]},
+        False,
+    ),
+    "legacy pods for Windows, which the webhook leaves alone": ("{}", {}, WINDOWS, False),
+    "a rule that is off": ("policy: {rules: {GPU107: off}}", TOLERATED, TOLERANT, False),
+    "a rule that only warns": ("policy: {rules: {GPU107: warn}}", TOLERATED, TOLERANT, True),
+}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob", "Pod"])
+@pytest.mark.parametrize(("text", "notes", "spec", "needed"), ALONE.values(), ids=ALONE)
+def test_what_the_webhook_leaves_as_it_is_does_not_need_it(
     text: str,
+    notes: dict[str, str],
     spec: Any,
-    codes: list[str],
+    needed: bool,  # noqa: FBT001
+    kind: str,
     cluster: Cluster,
     report: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The rules report it, and admission makes no edit."""
     monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=parse(text)))
-    critical = {"scheduler.alpha.kubernetes.io/critical-pod": ""}
-    template = {"metadata": {"annotations": critical}, "spec": spec}
-    metadata = {"name": "d", "namespace": "kube-system"}
-    cluster.list_has("Deployment", {"metadata": metadata, "spec": {"template": template}})
+    template = {"metadata": {"annotations": notes}, "spec": spec}
+    obj = {
+        "Pod": template,
+        "Deployment": {"spec": {"template": template}},
+        "CronJob": {"spec": {"jobTemplate": {"spec": {"template": template}}}},
+    }[kind]
+    metadata = {**obj.get("metadata", {}), "name": "d", "namespace": "team"}
+    cluster.list_has(kind, {**obj, "metadata": metadata})
     code, found = report()
-    assert owners(found) == ([("Deployment", "d", 1, codes)] if codes else [])
-    assert code == (LEFT if codes else SAFE)
+    assert (code, [e["name"] for e in found["owners"]]) == ((LEFT, ["d"]) if needed else (SAFE, []))
+    said = [e.rpartition(": ")[2] for e in found["notes"] if "leaves as they are" in e]
+    assert said == [f"team/{kind}/d"] * (not needed and "off" not in text)
+
+
+def annotated(spec: Any, **more: Any) -> dict[str, Any]:
+    """With an annotation that has no effect."""
+    template = {"metadata": {"annotations": ANTI}, "spec": spec}
+    return {"metadata": {}, "spec": {"template": template, **more}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj"),
+    [
+        ("ReplicaSet", made_from(LEGACY, replicas=1)),
+        ("Pod", pod_of(LEGACY)),
+        ("Pod", pod_of(MODERN, annotations=REPAIRED)),
+    ],
+    ids=["an older template", "a pod", "a repaired pod"],
+)
+def test_an_owner_that_is_left_as_it_is_hides_nothing_that_it_made(
+    kind: str, obj: dict[str, Any], cluster: Cluster, report: Any
+) -> None:
+    top = {"name": "top", "namespace": "team", "uid": "top"}
+    by = "Deployment" if kind == "ReplicaSet" else "StatefulSet"
+    cluster.list_has(by, annotated(TOLERANT) | {"metadata": top})
+    of_top = [owner("top", by, "apps/v1", "top")]
+    own = {"name": "old", "namespace": "team", "uid": "old", "ownerReferences": of_top}
+    cluster.list_has(kind, obj | {"metadata": obj["metadata"] | own})
+    code, found = report()
+    assert (code, owners(found)) == (LEFT, [(by, "top", 1, ["GPU101"])])
+
+
+def test_what_such_an_owner_made_is_not_named_as_well(cluster: Cluster, report: Any) -> None:
+    top = {"name": "top", "namespace": "team", "uid": "top"}
+    cluster.list_has("Deployment", annotated(TOLERANT) | {"metadata": top})
+    of_top = [owner("top", "Deployment", "apps/v1", "top")]
+    own = {"name": "set", "namespace": "team", "uid": "set", "ownerReferences": of_top}
+    cluster.list_has("ReplicaSet", annotated(TOLERANT, replicas=1) | {"metadata": own})
+    of_set = [owner("set", "ReplicaSet", "apps/v1", "set")]
+    for name in ("a", "b"):
+        notes = {"name": name, "namespace": "team", "ownerReferences": of_set, "annotations": ANTI}
+        cluster.list_has("Pod", {"metadata": notes, "spec": TOLERANT})
+    code, found = report()
+    assert code == SAFE
+    (note,) = [each for each in found["notes"] if "leaves as they are" in each]
+    assert note.endswith(": team/Deployment/top")
+
+
+def test_an_apply_that_left_a_legacy_name_counts_beside_such_an_annotation(
+    cluster: Cluster, report: Any
+) -> None:
+    named = {"name": "a", "namespace": "team"}
+    version = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    sent = json.dumps(version | annotated(TOLERANT) | {"metadata": named})
+    notes = {"kubectl.kubernetes.io/last-applied-configuration": sent}
+    cluster.list_has(
+        "Deployment", annotated(LEGACY) | {"metadata": {**named, "annotations": notes}}
+    )
+    code, found = report()
+    assert (code, [each["name"] for each in found["owners"]]) == (LEFT, ["a"])
 
 
 TEMPLATE = {"spec": LEGACY}
@@ -964,6 +1120,7 @@ REVISIONS = {"currentRevision": "web-1", "updateRevision": "web-2"}
 HALFWAY: dict[str, tuple[Any, Any, Any, str]] = {
     "pods of two revisions": ({}, REVISIONS, LEGACY, "is legacy"),
     "pods of two revisions, both of them modern": ({}, REVISIONS, MODERN, ""),
+    "an older revision that the webhook leaves as it is": ({}, REVISIONS, driven(MODERN), ""),
     "an older revision that is not there": ({}, REVISIONS, None, "is not there"),
     "an older revision that may not be read": ({}, REVISIONS, 403, "cannot be read: 403: no"),
     "an older revision that is too large to be judged": (

@@ -270,14 +270,14 @@ def test_an_object_that_makes_us_fail_is_one_line_and_the_rest_is_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No such object is known; there was one in each round of attack before."""
-    real = scan_cluster.judged
+    real = scan_cluster.Scan.judged
 
-    def judged(obj: Any, plan: Any, **more: Any) -> Any:
+    def judged(self: Any, obj: Any, **more: Any) -> Any:
         if obj["metadata"]["name"] == "a":
             raise ZeroDivisionError
-        return real(obj, plan, **more)
+        return real(self, obj, **more)
 
-    monkeypatch.setattr(scan_cluster, "judged", judged)
+    monkeypatch.setattr(scan_cluster.Scan, "judged", judged)
     cluster.have("Deployment", "a")
     cluster.have("Deployment", "b")
     assert main(["scan", "--cluster", "-A", config, "-o", "json"]) == 1

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from webhook.cli import file_command, report_templates, scan_cluster
+from webhook.cli import file_command, report_needs, report_templates, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
 from webhook.cluster import answers, client, listing, objects, other_kinds, workload_status
@@ -47,6 +47,10 @@ _HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older t
 _LACK = "which modern templates lack what the webhook adds"
 _SPACES = f"what is guarded, and {_LACK}"
 _QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
+_IDLE = (
+    "annotations and driver paths that the webhook leaves as they are: delete what has no effect "
+    "(`migrate` would put an affinity into effect)"
+)
 # The webhook does nothing for these, such as a Deployment that was once applied as
 # extensions/v1beta1. The last two rules find what gives pods legacy names.
 _NOT_FOR_PODS = tuple(
@@ -75,12 +79,14 @@ def _read(args: SimpleNamespace) -> Usage:
     with progress() as show_progress:
         namespaces, inventory, unlisted = _surroundings(api, installed, show_progress)
         ignored = sorted(_name(one) for one in namespaces if not policies.reaches(installed, one))
+        plan = Plan(installed.settings, inventory, ignored=_NOT_FOR_PODS)
         scan = scan_cluster.Scan(
             SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
-            Plan(installed.settings, inventory, ignored=_NOT_FOR_PODS),
+            plan,
             finished_since=installed.now - args.days * DAY,
             static_pods=False,
             counts=_is_needed,
+            needs=report_needs.Needs(plan),
         )
         found = scan.reported(show_progress)
         reported = [each for each in found if each.itself.namespace not in ignored]
@@ -97,6 +103,8 @@ def _read(args: SimpleNamespace) -> Usage:
     trials = report_templates.Trials(api, installed)
     reported = [each for each in reported if _needs(each, trials)]
     gaps += trials.gaps()
+    if idle := sorted(_path(each) for each in scan.idle if each.namespace not in ignored):
+        notes.append(f"{_IDLE}: {few(idle)}")
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
     owners = [_owner(each) for each in reported if not _is_quota(each)]
@@ -135,6 +143,10 @@ def _surroundings(
         return spaces, None, [f"{_LACK}: runtimeclasses: {fault}"]
 
 
+def _path(named: objects.Reference) -> str:
+    return f"{named.namespace}/{named.kind}/{named.name}"
+
+
 def _name(obj: Raw) -> str:
     return str(obj["metadata"]["name"])
 
@@ -167,9 +179,7 @@ def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) ->
         except client.Fault as fault:
             why = f"cannot be read: {fault}"
         else:
-            result = scan_cluster.judged(
-                workload_status.at_revision(obj, found or {}), scan.plan, is_made=True
-            )
+            result = scan.judged(workload_status.at_revision(obj, found or {}), is_made=True)
             is_one = any(is_legacy(each.code) for each in result.located)
             why = "is legacy" if is_one else "" if found else "is not there"
             why = f"is too large: {result.error}" if result.error else why

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.cli import file_command
+from webhook.cli import file_command, scan_cluster_text
 from webhook.cli.progress import progress
 from webhook.cluster import applied, client, objects, workload_status
 from webhook.core import object_size
@@ -62,7 +61,7 @@ def run(args: SimpleNamespace) -> int:
     found = Report(tuple(each.with_owner() for each in reported), files=scan.seen)
     file_command.write_outputs(args, found)
     if args.output in (None, "text") and not args.quiet:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(reported, scan)))
+        sys.stdout.write("".join(f"{line}\n" for line in scan_cluster_text.lines(reported, scan)))
         if args.diff:
             file_command.print_diffs(found.results, file_command.Seen())
     else:
@@ -100,6 +99,11 @@ class Reported:
         return replace(self.result, located=located)
 
 
+def _anything(_obj: Raw) -> bool:
+    """Report all legacy findings."""
+    return True
+
+
 @dataclass(slots=True)
 class Scan:
     """One scan of a cluster; only findings are kept in memory."""
@@ -112,6 +116,8 @@ class Scan:
     finished_since: float = math.inf  # report what came then or later, if finished
     static_pods: bool = True  # report those, too, which never come to the webhook
     counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
+    needs: Callable[[Raw], bool] = _anything  # whose legacy findings are reported
+    idle: dict[Reference, None] = field(default_factory=dict)  # those with others
     halfway: dict[Reference, Raw] = field(default_factory=dict)  # their roll-out has not ended
     _alike: dict[object, Reported] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
@@ -218,7 +224,7 @@ class Scan:
 
     def _found(self, obj: Raw, maker: Reference | None) -> tuple[FileResult, bool]:
         """The findings; whether the last one is that it was sent otherwise and repaired."""
-        result = judged(obj, self.plan, is_made=maker is not None)
+        result = self.judged(obj, is_made=maker is not None)
         if maker is not None:  # its owner has the other findings
             result = replace(_noted(_only_legacy(result), _rollout(maker)), skipped=())
         # Controllers copy the record of a workload, and never remove it from what they made.
@@ -227,6 +233,39 @@ class Scan:
             return result, False
         self.repaired += 1
         return replace(result, located=(*result.located, self._repaired(obj, maker))), True
+
+    def judged(self, obj: Raw, *, is_made: bool = False) -> FileResult:
+        """The findings on the object as it was applied, and the legacy ones of the live object.
+
+        The live object makes the pods: an apply leaves the names that it did not write itself.
+        Nobody applied what a controller made. It is not a template, even if a command in it looks
+        like one.
+        """
+        over, live, plan = _excess(obj, self.plan), applied.as_written(obj), self.plan
+        if not over:
+            sent, is_known = (live, True) if is_made else applied.as_applied(obj, plan.settings)
+            over = _excess(sent, plan)
+        if over:
+            reason = f"{over}: it is not checked; the webhook does not check such objects either"
+            return FileResult(_path(obj), error=reason)
+        result = self._needed(sent)
+        if sent == live:
+            return result
+        if _is_legacy(result):
+            return result if is_known else _noted(result, _AS_IT_CAME)
+        stored = _noted(self._needed(live), _AS_IT_IS)
+        if not result.located:
+            return stored
+        return replace(result, located=(*result.located, *_only_legacy(stored).located))
+
+    def _needed(self, obj: Raw) -> FileResult:
+        """The findings, but for the legacy ones of an object that is not one of the wanted."""
+        result = _judged(obj, self.plan)
+        if not _is_legacy(result) or self.needs(obj):
+            return result
+        self.idle[objects.reference(obj)] = None
+        modern = (each for each in result.located if not is_legacy(each.code))
+        return replace(result, located=tuple(modern))
 
     def _came(self, obj: Raw) -> bool:
         """Whether a repair is recorded on the object, and not yet in its manifest."""
@@ -267,7 +306,9 @@ class Scan:
             return True
         self._words = self._words or words(self.plan.settings)
         text = orjson.dumps([as_map(obj["metadata"]).get("annotations"), obj.get("spec")])
-        return not self._came(obj) and not any(word in text for word in self._words)
+        if self._came(obj) or not any(word in text for word in self._words):
+            return not self._came(obj)
+        return not (_excess(obj, self.plan) or self.needs(applied.as_written(obj)))
 
 
 def _rollout(maker: object) -> str:
@@ -290,30 +331,6 @@ def _without_zeros(result: FileResult) -> FileResult:
     zero = legacy_resource.CODE, Status.NOTICE
     located = tuple(each for each in result.located if (each.code, each.status) != zero)
     return replace(result, located=located)
-
-
-def judged(obj: Raw, plan: Plan, *, is_made: bool = False) -> FileResult:
-    """The findings on the object as it was applied, and the legacy ones of the live object.
-
-    The live object makes the pods: an apply leaves the names that it did not write itself. Nobody
-    applied what a controller made. It is not a template, even if a command in it looks like one.
-    """
-    over, live = _excess(obj, plan), applied.as_written(obj)
-    if not over:
-        sent, is_known = (live, True) if is_made else applied.as_applied(obj, plan.settings)
-        over = _excess(sent, plan)
-    if over:
-        reason = f"{over}: it is not checked; the webhook does not check such objects either"
-        return FileResult(_path(obj), error=reason)
-    result = _judged(sent, plan)
-    if sent == live:
-        return result
-    if _is_legacy(result):
-        return result if is_known else _noted(result, _AS_IT_CAME)
-    stored = _noted(_judged(live, plan), _AS_IT_IS)
-    if not result.located:
-        return stored
-    return replace(result, located=(*result.located, *_only_legacy(stored).located))
 
 
 def _noted(result: FileResult, note: str) -> FileResult:
@@ -342,57 +359,3 @@ def _why(kind: str, fault: client.Fault) -> str:
     if isinstance(fault, client.Refused):
         return f"{kind}s are not checked: the API server answered {fault}"
     return f"the list of {kind}s failed: {fault}"
-
-
-_WORDS = {
-    Status.FIXED: "fixed",
-    Status.FIXABLE: "`migrate` does it",
-    Status.MANUAL: "needs manual changes",
-    Status.NOTICE: "worth knowing",
-}
-
-
-def _lines(reported: list[Reported], scan: Scan) -> Iterator[str]:
-    """Text output: object by object, its owner and the findings."""
-    from webhook.reports.escaping import sentence, visible
-
-    for each in reported:
-        result = each.result
-        others = f" and {len(each.alike)} more alike" if each.alike else ""
-        yield f"{visible(result.path)}{others}"
-        if each.owner:
-            yield f"  to be changed: {visible(each.owner)}"
-        if result.error:
-            yield f"  error: {sentence(result.error)}"
-        for located in result.located:
-            where = f" ({visible(located.path)})" if located.path else ""
-            says = sentence(located.message)
-            yield f"  {located.code} {_WORDS[located.status]}: {says}{where}"
-        for skipped in result.skipped:
-            yield f"  skipped: {sentence(skipped.reason)}"
-        yield ""
-    yield _summary(reported, scan)
-
-
-def _summary(reported: list[Reported], scan: Scan) -> str:
-    """The number of legacy objects, and of objects with other findings only."""
-    found = [each for each in reported if each.result.located]
-    legacy = [each for each in found if not each.came and _is_legacy(each.result)]
-    rest = [
-        each
-        for each in found
-        if len(each.result.located) > each.came and (each.came or not _is_legacy(each.result))
-    ]
-    of_objects, others = (sum(1 + len(each.alike) for each in which) for which in (legacy, rest))
-    words = f"{of_objects:,} of {scan.seen:,} objects are legacy"
-    if others:
-        words += f"; {others:,} more have other findings"
-    if unread := sum(1 + len(each.alike) for each in reported if each.result.error):
-        words += f"; {unread:,} could not be checked (see the errors)"
-    if scan.repaired:
-        words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"
-    if scan.owned:
-        words += f"; {scan.owned:,} owned objects skipped"
-    counts = Counter(one.status for each in found for one in each.result.located)
-    parts = [f"{counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
-    return words + (f": {', '.join(parts)}" if parts else "")

@@ -82,7 +82,7 @@ _DOT = rb"\\*\."  # as in parameters of Helm, and in JSON in a text
 def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> Iterator[str]:
     """Who may still make legacy pods, and what cannot be listed; not `own`, the settings."""
     catalogue = objects.Catalogue(client)
-    words = _words(settings)
+    names = words(settings)
     core = (catalogue.find(*each) for each in (_CONFIG_MAP, *_GIVES))
     kinds = [*filter(None, core), *catalogue.others(_WITHOUT_PODS)]
     settings_map = objects.reference({**own, "apiVersion": "v1", "kind": "ConfigMap"})
@@ -94,7 +94,7 @@ def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> 
             continue
         what = _several(kind.kind) + (f" ({kind.group})" if kind.group else "")
         try:
-            held = (e for e in objects.of_kind(client, kind, progress) if _has_one(e, words))
+            held = (e for e in objects.of_kind(client, kind, progress) if _has_one(e, names))
             named = [each for each in map(objects.reference, held) if each != settings_map]
         except Fault as fault:
             if not isinstance(fault, Refused) or fault.status != _NOT_FOUND:
@@ -111,7 +111,7 @@ def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> 
             )
 
 
-def _words(settings: Settings) -> re.Pattern[bytes]:
+def words(settings: Settings) -> re.Pattern[bytes]:
     """All that makes a pod need the webhook, however its slashes and dots are escaped."""
     names = {*settings.legacy_resources, settings.models.legacy_label}
     paths = {each.rstrip("/") for each in settings.drivers.remove}
@@ -125,7 +125,7 @@ def _several(kind: str) -> str:
     return re.sub("s$", "se", re.sub("cy$", "cie", kind)) + "s"
 
 
-def _has_one(obj: Raw, words: re.Pattern[bytes]) -> bool:
+def _has_one(obj: Raw, names: re.Pattern[bytes]) -> bool:
     """Whether it has such a word, but for its status and the record of an apply or a repair."""
     written = applied.as_written(obj)
     notes = as_map(as_map(written["metadata"]).get("annotations"))
@@ -136,4 +136,4 @@ def _has_one(obj: Raw, words: re.Pattern[bytes]) -> bool:
         return True
     data = as_map(obj.get("binaryData")) if objects.reference(obj)[:2] == _CONFIG_MAP else {}
     decoded = (base64.b64decode(each) for each in data.values())
-    return any(words.search(each) for each in (text, *decoded))
+    return any(names.search(each) for each in (text, *decoded))

@@ -71,7 +71,7 @@ _HOST_PATH = re.compile(r"host_?path", re.IGNORECASE)
 
 # The toolkit and GKE's device plugin put the driver here: images rely on these entries.
 _LIVE = ("/usr/local/nvidia", *(f"/usr/local/nvidia/{each}" for each in ("bin", "lib", "lib64")))
-_SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
+SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
 _EVERYBODYS = "/usr/lib"  # agents mount it, too; of a GPU pod it was for the driver
 _SHOWN = 100  # characters of a path in a message: it is one line
 
@@ -214,7 +214,7 @@ def _search_paths(
     )
     for position, variable in container.env():
         name, value = variable.get("name"), variable.get("value")
-        if name not in _SEARCH_PATHS or not isinstance(value, str) or "$(" in value:
+        if name not in SEARCH_PATHS or not isinstance(value, str) or "$(" in value:
             continue
         entries = value.split(":")
         leaving = [entry for entry in dict.fromkeys(entries) if _is_gone(entry, gone, live)]
