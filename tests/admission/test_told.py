@@ -25,6 +25,7 @@ from webhook.telemetry.metrics import Metrics
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"
 REPAIRED = "gpu-webhook.dev/repaired"
 AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 HELP = "ask #gpu, https://wiki.example.com/gpu"
 SETTINGS = f"""
 policy:
@@ -671,8 +672,20 @@ def test_a_line_says_whether_it_is_legacy_whose_it_is_and_who_asked() -> None:
         pytest.param(
             "mutate",
             asking(1, annotations={AFFINITY: '{"nodeAffinity": {}}'}),
+            [],
+            id="an annotation that is left as it is",
+        ),
+        pytest.param(
+            "mutate",
+            asking(1, annotations={TOLERATIONS: '[{"key": "a", "operator": "Exists"}]'}),
             [(USUAL, "Pod")],
-            id="a modern resource beside a legacy annotation",
+            id="an annotation that becomes a field",
+        ),
+        pytest.param(
+            "mutate",
+            legacy(annotations={AFFINITY: '{"nodeAffinity": {}}'}),
+            [(USUAL, "Pod")],
+            id="an annotation of a legacy pod",
         ),
     ],
 )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission import request_pods, response
 from webhook.admission.outcome import Outcome, place_of
+from webhook.core.rule import Trait
 from webhook.evaluation.workloads import is_known_kind
 from webhook.kube.pod import as_map
-from webhook.rules import is_legacy
+from webhook.rules import codes, is_legacy
 from webhook.telemetry.metrics import OTHER, Metrics
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from webhook.admission.review import Review
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
+
+_EDITS = {"repaired", "would repair"}
+_REPORTING = codes(Trait.LEGACY_PODS)  # in pods that run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Recorder:
                 actions = [f"{code} {mode}: {action}" for code, mode, action in outcome.decisions]
                 more["actions"] = actions
                 self.metrics.decided(outcome.decisions)
-            more["legacy"] = any(map(is_legacy, outcome.codes))
+            more["legacy"] = _is_legacy(outcome)
             if review.request.get("dryRun") is True:
                 more["dryRun"] = True
             else:
@@ -107,6 +111,20 @@ class Recorder:
             milliseconds=round((perf_counter() - began) * 1000, 3),
             **more,
         )
+
+
+def _is_legacy(outcome: Outcome) -> bool:
+    """Whether a word of Kubernetes 1.3-1.10 counts, which users of the webhook are to migrate.
+
+    Not if a rule only reports one in a pod that runs as it is: nothing depends on the webhook. Of a
+    patch that could not be sent only the codes are known.
+    """
+    if not outcome.decisions:
+        return any(map(is_legacy, outcome.codes))
+    return any(
+        is_legacy(code) and (action in _EDITS or code not in _REPORTING)
+        for code, _, action in outcome.decisions
+    )
 
 
 def _name(review: Review, metadata: dict[str, Any]) -> str:
