@@ -8,7 +8,9 @@ second one to check them.
 from __future__ import annotations
 
 import secrets
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +47,13 @@ _CLUSTER_RIGHTS = ("ClusterRole", "ClusterRoleBinding")
 _RIGHTS = ("Namespace", "ServiceAccount", "Role", "RoleBinding", *_CLUSTER_RIGHTS)
 
 
+def own_address() -> str:
+    """An address of this machine that is not loopback: the API server's proxy refuses those."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        return str(probe.getsockname()[0])
+
+
 class Replica:
     """One pod: two processes and the folder that they share."""
 
@@ -57,7 +66,7 @@ class Replica:
         self._watch = ["watch", f"--snapshot={where / 'run'}", f"--kubeconfig={kubeconfig}"]
         self._watch += [config, f"--certificates={self.pair}", "--certificate-for=127.0.0.1"]
         self._watch += arguments
-        self._serve = ["serve", "--tls-wait", "--workers=1", f"--bind=127.0.0.1:{self.port}"]
+        self._serve = ["serve", "--tls-wait", "--workers=1", f"--bind=:{self.port}"]
         self._serve += [config, f"--snapshot={where / 'run'}"]
         self._serve += [f"--tls-cert-file={self.pair / 'tls.crt'}"]
         self._serve += [f"--tls-private-key-file={self.pair / 'tls.key'}"]
@@ -79,6 +88,14 @@ class Replica:
         """As the kernel does when memory runs out."""
         self.watcher.kill()
         self.watcher.wait()
+
+    def start_again(self, *, keeps_certificates: bool = True) -> None:
+        """As a new pod, with an empty folder; the certificates stay."""
+        if not keeps_certificates:
+            self._watch = [each for each in self._watch if not each.startswith("--certificate")]
+        self.__exit__()
+        shutil.rmtree(self.folder / "run")
+        self.__enter__()
 
     def served(self) -> Identity | None:
         return folder.read(self.pair)

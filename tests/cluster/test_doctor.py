@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 
+from tests.cluster import nodes
 from tests.cluster.client import path_of, until
-from tests.cluster.conftest import with_nodes
-from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of
+from tests.cluster.conftest import INVENTORY, with_nodes
+from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of, own_address
 from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
 from webhook.certs.authority import new_authority
 from webhook.certs.own_certificates import OwnCertificates
@@ -92,7 +93,9 @@ class Installed:
                 "status": "True",
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
             }
-            status = {"status": {"conditions": [ready], "phase": "Running"}}
+            address = own_address()
+            where = {"podIP": address, "podIPs": [{"ip": address}]}
+            status = {"status": {"conditions": [ready], "phase": "Running", **where}}
             name = pod["metadata"]["name"]
             if "deletionTimestamp" in pod["metadata"]:
                 self.cluster.client.delete("Pod", name, NAMESPACE)
@@ -143,9 +146,14 @@ def installed(
     others = [each for each in kustomized(cluster, BASE) if each["kind"] not in KINDS]
     folder, words = tmp_path_factory.mktemp("doctor"), [f"--certificate-for={HOSTS[1]}"]
     with Replicas(cluster, folder, words, count=1) as replicas:
+        replica = replicas.each[0]
+        for each in others:
+            if each["kind"] == "Deployment":  # its pods have the address of the server
+                server = each["spec"]["template"]["spec"]["containers"][0]
+                server["ports"][0]["containerPort"] = replica.port
         cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(others))
         until(lambda: all(replicas.bundles()), "all bundles", 60)
-        replicas.each[0].kill_watcher()
+        replica.start_again(keeps_certificates=False)
         until(lambda: len(cluster.client.list("Pod", NAMESPACE)) == 2, "the pods", 60)
         yield Installed(cluster, replicas)
 
@@ -505,6 +513,42 @@ def test_nothing_listens(healthy: Installed) -> None:
             expect(healthy, FAILED, lines)
 
 
+def of_inventory(installed: Installed) -> tuple[str, str]:
+    lines = {each["what"]: each for each in installed.doctor().lines}
+    return lines["inventory"]["state"], lines["inventory"]["text"]
+
+
+def test_a_watcher_that_stands_still_or_may_not_list_nodes(healthy: Installed) -> None:
+    """After a while its server says so of itself; a new one knows no nodes at all."""
+    replica = healthy.replicas.each[0]
+    assert of_inventory(healthy) == ("ok", "2 of 2 servers have one that is up to date")
+    replica.kill_watcher()
+    why = "the watcher has written nothing for "
+    until(lambda: why in of_inventory(healthy)[1], "the end of the watcher", 60)
+    assert of_inventory(healthy)[0] == "failed"
+    with healthy.changed(ROLE, without_nodes):
+        replica.start_again()
+        healthy.keep()
+        expect(healthy, WARNING, {"inventory": "2 of 2 servers have none", "rights": "list nodes"})
+        assert "unknown; nothing is denied for capacity" in of_inventory(healthy)[1]
+    replica.start_again()
+    healthy.keep()
+    expect(healthy, OK, {})
+
+
+def test_a_cluster_without_a_node_with_gpus_is_healthy(healthy: Installed) -> None:
+    client = healthy.cluster.client
+    client.delete_all("Node")
+    healthy.replicas.each[0].start_again()
+    healthy.keep()
+    try:
+        until(lambda: "; no node offers GPUs" in of_inventory(healthy)[1], "an empty cluster", 30)
+        expect(healthy, OK, {})
+    finally:
+        nodes.add(client, nodes.from_inventory(INVENTORY))
+        healthy.replicas.each[0].start_again()
+
+
 UNDONE = [
     {"op": "replace", "path": "/spec/containers/0/resources/limits", "value": {"cpu": "1m"}},
     {"op": "replace", "path": "/spec/containers/0/resources/requests", "value": {"cpu": "1m"}},
@@ -785,3 +829,9 @@ def test_a_key_of_others_sorts_before_the_settings(healthy: Installed) -> None:
     other = partial(merged, {"data": {"NOTES.txt": "not: [settings"}})
     with healthy.changed(f"{HERE}/configmaps/{name}", other):
         expect(healthy, OK, {})
+
+
+def test_an_account_that_was_deleted(healthy: Installed) -> None:
+    """The last test of this file: the token of the watcher ends with its account."""
+    with healthy.changed(f"{HERE}/serviceaccounts/gpu-webhook", no):
+        expect(healthy, FAILED, {"quota": "there is no ServiceAccount gpu-webhook: no pod can"})

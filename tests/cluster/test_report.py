@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import socket
 import time
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ import yaml
 from tests.cluster.client import path_of, until
 from tests.cluster.controlplane import ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
-from tests.cluster.pods import ALPHA, NVIDIA, alpha, modern, named, pod
+from tests.cluster.pods import ALPHA, NVIDIA, alpha, container, modern, named, pod
 from tests.cluster.policies import inside, mutating
+from tests.cluster.replicas import own_address
 from tests.cluster.webhook import BASE, KINDS, ROOT, WebhookServer, kustomized, registered
 from tests.cluster.workloads import made_by
 from webhook.cli.main import main
@@ -83,13 +83,6 @@ class Installed:
         with redirect_stdout(said):
             code = main(["report", "--cluster", f"--kubeconfig={file}", "-o", "json", *words])
         return code, json.loads(said.getvalue())
-
-
-def own_address() -> str:
-    """An address of this machine that is not loopback: the API server's proxy refuses those."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing
-        return str(probe.getsockname()[0])
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +159,69 @@ def test_each_answer_of_a_cluster_in_turn(installed: Installed, tmp_path: Path) 
     (owner,) = installed.report()[1]["owners"]
     assert (owner["kind"], owner["name"], owner["objects"]) == ("Pod", "lone", 0)
     assert owner["codes"] == ["GPU101", "GPU201"]
+
+
+APART = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+ANTI = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}
+DEAD = {"scheduler.alpha.kubernetes.io/affinity": json.dumps(ANTI)}
+TOLERATED = {
+    "scheduler.alpha.kubernetes.io/tolerations": json.dumps([{"key": "a", "operator": "Exists"}])
+}
+CRITICAL = {"scheduler.alpha.kubernetes.io/critical-pod": ""}
+DRIVER = {"volumes": [{"name": "driver", "hostPath": {"path": "/usr/lib/nvidia-384"}}]}
+MOUNTED = {"volumeMounts": [{"name": "driver", "mountPath": "/usr/local/nvidia/lib"}]}
+# The pods of each owner, and the codes of the legacy words that the webhook replaces in them.
+LEFT_ALONE: dict[str, tuple[Json, str]] = {
+    "apart": (pod(annotations=DEAD), ""),
+    "apart-with-gpus": (pod(modern(), annotations=DEAD), ""),
+    "apart-and-legacy": (pod(alpha(), annotations=DEAD), "GPU101,GPU106"),
+    "tolerating": (pod(annotations=TOLERATED), ""),
+    "tolerating-with-gpus": (pod(modern(), annotations=TOLERATED), "GPU107"),
+    "critical": (pod(modern(), annotations=CRITICAL), ""),
+    "driver": (pod(container(**MOUNTED), **DRIVER), ""),
+    "driver-with-gpus": (pod(modern(**MOUNTED), **DRIVER), ""),
+    "driver-and-legacy": (pod(alpha(**MOUNTED), **DRIVER), "GPU101,GPU109"),
+}
+
+
+def test_what_the_webhook_leaves_in_pods_does_not_need_it(installed: Installed) -> None:
+    """Its own answers to the pods of each owner decide."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("as-they-are")
+    for name, (made, _) in LEFT_ALONE.items():
+        cluster.client.create(named(made_by("Deployment", made, 1), name), team)
+
+    def repaired() -> dict[str, str]:
+        pods = cluster.client.list("Pod", team)
+        notes = [each["metadata"].get("annotations", {}) for each in pods]
+        names = [each["metadata"]["name"].rsplit("-", 2)[0] for each in pods]
+        codes = [each.get("gpu-webhook.dev/repaired", "") for each in notes]
+        return dict(zip(names, codes, strict=True))
+
+    wanted = {name: codes for name, (_, codes) in LEFT_ALONE.items()}
+    until(lambda: repaired() == wanted, "their pods", 30)
+    found = installed.report()[1]
+    left = {each["name"] for each in found["owners"] if each["namespace"] == team}
+    assert left == {name for name, codes in wanted.items() if codes}
+    (note,) = [each for each in found["notes"] if "leaves as they are" in each]
+    assert note.endswith(" and 1 more")
+    assert "as-they-are/Deployment/apart, as-they-are/Deployment/apart-with-gpus" in note
+    cluster.kubectl("delete", "namespace", team)
+
+
+def test_what_the_servers_count_is_what_they_replace(installed: Installed) -> None:
+    """A pod whose annotation stays is none of them."""
+    client, team = installed.cluster.client, installed.cluster.make_namespace("counted")
+    for name in ("apart-with-gpus", "driver-with-gpus", "apart-and-legacy"):
+        client.create(named(LEFT_ALONE[name][0], name), team)
+
+    def counted() -> list[dict[str, int]]:
+        rows = installed.report()[1]["namespaces"]
+        return [each["objects"] for each in rows if each["name"] == team]
+
+    until(counted, "the legacy pod in the metrics")
+    time.sleep(1.5)  # workers hand over their counts once a second
+    assert counted() == [{"Pod": 1}]
+    installed.cluster.kubectl("delete", "namespace", team)
 
 
 def test_what_a_migrated_owner_still_makes_pods_from_is_left(installed: Installed) -> None:

@@ -16,6 +16,7 @@ from tests.doctor.installation import (
     POLICY,
     REPAIR,
     REPAIRED,
+    answering,
     bound,
     by_chain,
     called_at,
@@ -35,10 +36,12 @@ from tests.doctor.installation import (
     tried,
     uninstalled,
     with_image,
+    with_nodes,
     with_pod,
     with_settings,
     with_trial,
     without,
+    without_watcher,
 )
 from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan
@@ -57,6 +60,10 @@ KINDS = with_settings(
 POD_RULE = HEALTHY.configurations[REPAIR]["webhooks"][0]["rules"][0]
 REPAIRING = with_settings("workloads: {repair: true}")
 LABEL = "gpu-webhook.dev/guard"
+NO_GPUS = "inventory: no node offers GPUs; nothing is denied for capacity"
+UNKNOWN = "inventory: unknown; nothing is denied for capacity"
+SILENT = "the watcher has written nothing for 40 s: it ended, it hangs, or its folder is full"
+NODES = "kind: NodeList\nitems: [{metadata: {name: a}}, {metadata: {name: b}}]\n"
 LABELLED = tuple(namespace(name, **{LABEL: "enabled"}) for name in ("ml", "web"))
 MISSPELT = tuple(
     namespace(name, **{LABEL: value})
@@ -281,6 +288,10 @@ TABLE: dict[str, tuple[Facts, str]] = {
         HEALTHY,
         "quota",
     ),
+    "an account that is not there": (
+        replace(HEALTHY, account={}),
+        "quota",
+    ),
     "a class that is not there": (
         replace(HEALTHY, priority_class={}),
         "quota",
@@ -371,6 +382,75 @@ TABLE: dict[str, tuple[Facts, str]] = {
     "certificates of others": (
         given(secret(OwnCertificates(leaf=LEAF))),
         "watcher",
+    ),
+    # inventory
+    "all servers have an inventory": (HEALTHY, "inventory"),
+    "no node has GPUs now": (
+        answering(f"ok\n{NO_GPUS}", "ok"),
+        "inventory",
+    ),
+    "no server has an inventory": (
+        answering(*[f"ok\n{UNKNOWN}"] * 2),
+        "inventory",
+    ),
+    "one has none": (
+        answering(f"ok\nsettings: the new file is not used: x\n{UNKNOWN}", "ok"),
+        "inventory",
+    ),
+    "no server has an inventory, for lack of a right": (
+        answering(*[f"ok\n{UNKNOWN}"] * 2, missing_rights=(Right("list", "", "nodes"),)),
+        "inventory",
+    ),
+    "an inventory that is out of date": (
+        answering("ok\ninventory: stale for more than 300 s; nothing is denied for capacity"),
+        "inventory",
+    ),
+    "a watcher that stands still": (
+        answering(f"503: not ready: {SILENT}. A replica that is not ready gets no reviews"),
+        "inventory",
+    ),
+    "a server that is not ready for another reason": (
+        answering("503: not ready: 1 of 4 caBundles does not trust the certificate"),
+        "inventory",
+    ),
+    "a server that cannot be reached": (
+        answering("503: error trying to reach service: dial tcp 10.0.0.1:8443: i/o timeout", "ok"),
+        "inventory",
+    ),
+    "no server runs": (
+        answering(),
+        "inventory",
+    ),
+    "servers without an inventory": (
+        without_watcher(),
+        "inventory",
+    ),
+    "nodes of a ConfigMap": (
+        with_nodes({"nodes.yaml": NODES}),
+        "inventory",
+    ),
+    "nodes of a file": (
+        with_nodes({}, kind="hostPath"),
+        "inventory",
+    ),
+    "nodes of a ConfigMap that is not there": (
+        with_nodes(None),
+        "inventory",
+    ),
+    "an empty file in it": (
+        with_nodes({"nodes.yaml": ""}),
+        "inventory",
+    ),
+    "a list without nodes in it": (
+        with_nodes({"nodes.yaml": "kind: List\nitems: [{kind: Namespace, metadata: {name: a}}]\n"}),
+        "inventory",
+    ),
+    "the same, beside declared pools": (
+        with_nodes(
+            {"nodes.yaml": "kind: Namespace\nmetadata: {name: a}\n"},
+            "capacity: {pools: [{name: a, nodes: 1, gpus: {nvidia.com/gpu: 8}}]}",
+        ),
+        "inventory",
     ),
     # rights
     "all rights": (HEALTHY, "rights"),

@@ -118,6 +118,8 @@ HEALTHY = Facts(
     secret=secret(OwnCertificates(ca=CA, leaf=LEAF)),
     lease={"spec": {"renewTime": "2026-06-01T23:59:55.000000Z", "holderIdentity": "a_1"}},
     root_ca={"data": {"ca.crt": CA.text.decode()}},
+    readiness={"gpu-webhook-1": "ok", "gpu-webhook-2": "ok"},
+    account={"metadata": {"name": "gpu-webhook"}},
 )
 
 
@@ -230,6 +232,33 @@ def with_trial(pod: Any = None, settings: str = "{}", **more: Any) -> Facts:
 def with_pod(**status: Any) -> Facts:
     pod = {**POD, "status": status}
     return replace(HEALTHY, deployment=deployed(readyReplicas=1), pods=(pod,))
+
+
+def with_nodes(data: Raw | None, settings: str = "{}", kind: str = "configMap") -> Facts:
+    """With `--inventory` in place of a watcher, from a ConfigMap with these data or a file."""
+    found = copy.deepcopy(dict(without_watcher().deployment))
+    pod = found["spec"]["template"]["spec"]
+    pod["containers"][0]["args"].append("--inventory=/etc/nodes/nodes.yaml")
+    pod["containers"][0]["volumeMounts"].append({"name": "nodes", "mountPath": "/etc/nodes"})
+    pod["volumes"].append({"name": "nodes", kind: {"name": "gpu-nodes"}})
+    held = {} if data is None else {"data": data}
+    return with_settings(settings, deployment=found, inventory_map=held, readiness={})
+
+
+def without_watcher() -> Facts:
+    """Neither a watcher nor a file of nodes."""
+    found = copy.deepcopy(DEPLOYMENT)
+    pod = found["spec"]["template"]["spec"]
+    server = pod["containers"][0]
+    server["args"] = [each for each in server["args"] if not each.startswith("--snapshot")]
+    pod["containers"] = [server]
+    return replace(HEALTHY, deployment=found, readiness={})
+
+
+def answering(*pages: str, **more: Any) -> Facts:
+    """Servers that say this of themselves."""
+    named = {f"gpu-webhook-{number}": page for number, page in enumerate(pages, 1)}
+    return replace(HEALTHY, readiness=named, **more)
 
 
 def with_image(image: str) -> Facts:

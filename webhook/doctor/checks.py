@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.doctor import registration, running
 from webhook.doctor.edited_entries import shipped
+from webhook.doctor.inventory import inventory
 from webhook.doctor.leftovers import leftovers
 from webhook.doctor.lines import ASK, WARNING, Line
 
@@ -30,9 +31,10 @@ CHECKS = (
     ),
     Check("dry run", running.dry_run, (), False),
     Check("pods", running.pods, ("pods",)),
-    Check("quota", running.quota, ("priority_class",)),
+    Check("quota", running.quota, ("priority_class", "account")),
     Check("certificates", running.certificates, ("configurations", "secret")),
     Check("watcher", running.watcher, ("lease", "root_ca")),
+    Check("inventory", inventory, ("pods", "readiness", "inventory_map")),
     Check("rights", running.rights, ("rights",)),
     Check("settings", running.settings, ("settings_map",)),
     Check("matchConditions", registration.conditions, ("configurations", "settings_map")),

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from webhook.cluster import answers, listing
-from webhook.cluster.client import Refused, address
+from webhook.cluster.client import Fault, Refused, address
 from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
 from webhook.doctor import rights
 from webhook.doctor.leftovers import called, named
 from webhook.doctor.mounted_files import SERVER, File, file_of
 from webhook.issuing.objects import SECRET, secret_of
-from webhook.kube.pod import as_items, as_map, labels_of
+from webhook.kube.pod import as_items, as_map, is_finished, labels_of
 from webhook.settings.file import parse
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ T = TypeVar("T")
 GUARD = "gpu-webhook.dev/guard"  # a label: pods of namespaces with "enabled" reach the guard
 _ROLES = ("gpu-webhook", SECRET)  # the ClusterRoles of an installation
 _GROUP = ("apis", "admissionregistration.k8s.io", "v1")
+_FORBIDDEN = 403
 _REVIEWS = address("apis", "authorization.k8s.io", "v1", "subjectaccessreviews")
 
 
@@ -69,6 +70,9 @@ class Facts:
     secret: Raw = field(default_factory=dict)
     lease: Raw = field(default_factory=dict)
     root_ca: Raw = field(default_factory=dict)  # a ConfigMap
+    inventory_map: Raw = field(default_factory=dict)  # a ConfigMap with nodes, if one is used
+    readiness: Mapping[str, str] = field(default_factory=dict)  # by pod: what its server answers
+    account: Raw = field(default_factory=dict)  # the ServiceAccount of the pods
     missing_rights: tuple[Right, ...] = ()
 
     @property
@@ -85,6 +89,11 @@ class Facts:
     def has_watchers(self) -> bool:
         """Whether the servers are to use the inventory of a watcher."""
         return _has_flag(self.pod_spec, "--snapshot")
+
+    @property
+    def account_name(self) -> str:
+        """The name of the ServiceAccount of the pods."""
+        return _account(self.pod_spec)
 
     @property
     def settings_file(self) -> File | None:
@@ -176,8 +185,7 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         f"{key}={value}" for key, value in as_map(selector.get("matchLabels")).items()
     )
     file = file_of(pod, "--config")
-    config_map = file.name if file and file.kind == "configMap" else ""
-    settings_map = reader.one("settings_map", *here, "configmaps", config_map) if config_map else {}
+    settings_map = _config_map(reader, "settings_map", namespace, file)
     settings, mistakes = _settings(settings_map, file)
     own = _has_flag(pod, "--certificates")
     shown = file_of(pod, "--tls-cert-file")
@@ -189,6 +197,9 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
     missing = reader.ask(
         "rights", lambda: _missing(api, namespace, pod, settings, own=own) if pod else (), nothing
     )
+    pods = reader.all("pods", *here, "pods", selector=labels) if labels else ()
+    nodes = _config_map(reader, "inventory_map", namespace, file_of(pod, "--inventory"))
+    is_asked = file_of(pod, "--snapshot") is not None
     return Facts(
         namespace,
         version=reader.one("version", "version"),
@@ -197,7 +208,10 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         live=_live(reader, configurations, bindings),
         labelled=reader.all("labelled", *core, "namespaces", selector=GUARD),
         deployment=deployment,
-        pods=reader.all("pods", *here, "pods", selector=labels) if labels else (),
+        pods=pods,
+        inventory_map=nodes,
+        readiness=_readiness(api, reader, namespace, pods) if is_asked else {},
+        account=reader.one("account", *here, "serviceaccounts", _account(pod)) if pod else {},
         services=reader.all("services", *here, "services"),
         priority_class=reader.one("priority_class", *classes, priority) if priority else {},
         settings_map=settings_map,
@@ -211,6 +225,46 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         unread=reader.unread,
         now=api.now(),
     )
+
+
+def _config_map(reader: _Reader, field_name: str, namespace: str, file: File | None) -> Raw:
+    """The ConfigMap that has this file; empty if none has it."""
+    if file is None or file.kind != "configMap":
+        return {}
+    return reader.one(field_name, "api", "v1", "namespaces", namespace, "configmaps", file.name)
+
+
+def _readiness(
+    api: Client, reader: _Reader, namespace: str, pods: tuple[Raw, ...]
+) -> dict[str, str]:
+    """What the servers of pods that run say of themselves, by the proxy of the API server."""
+    found: dict[str, str] = {}
+    for name, port in filter(None, map(_server_of, pods)):
+        server = address("api", "v1", "namespaces", namespace, "pods", f"https:{name}:{port}")
+        try:
+            page = api.get(f"{server}/proxy/readyz", {}, media_type="text/plain")
+        except Refused as refused:
+            if refused.status == _FORBIDDEN:
+                reader.unread["readiness"] = str(refused)
+                return {}
+            found[name] = str(refused)
+        except Fault as fault:
+            found[name] = str(fault)
+        else:
+            found[name] = page.decode(errors="replace")
+    return found
+
+
+def _server_of(pod: Raw) -> tuple[str, int] | None:
+    """The name of a pod that runs, and the port of its server."""
+    if not as_map(pod.get("status")).get("podIP") or pod["metadata"].get("deletionTimestamp"):
+        return None
+    containers = as_items(as_map(pod.get("spec")).get("containers"))
+    ports = [port for _, each in containers for _, port in as_items(each.get("ports"))]
+    for port in ports:
+        if port.get("name") == "https" and not is_finished(pod):
+            return str(pod["metadata"]["name"]), int(port["containerPort"])
+    return None
 
 
 def legacy_pod(settings: Settings) -> Raw:
@@ -275,8 +329,7 @@ def _missing(
     api: Client, namespace: str, pod: Raw, settings: Settings, *, own: bool
 ) -> tuple[Right, ...]:
     wanted = [*rights.of_inventory(settings), *(rights.of_certificates(namespace) if own else ())]
-    account = str(pod.get("serviceAccountName") or "default")
-    reviews = ((each, each.review(account, namespace)) for each in wanted)
+    reviews = ((each, each.review(_account(pod), namespace)) for each in wanted)
     return tuple(
         right
         for right, review in reviews
@@ -295,6 +348,10 @@ def _settings(found: Raw, file: File | None) -> tuple[Settings, str]:
 
 def _template(deployment: Raw) -> Raw:
     return as_map(as_map(as_map(deployment.get("spec")).get("template")).get("spec"))
+
+
+def _account(pod: Raw) -> str:
+    return str(pod.get("serviceAccountName") or "default")
 
 
 def _has_flag(pod: Raw, flag: str) -> bool:

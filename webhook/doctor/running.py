@@ -130,8 +130,11 @@ def pods(facts: Facts) -> Iterator[Line]:
 
 
 def quota(facts: Facts) -> Iterator[Line]:
-    """Whether the API server accepts the pods: their priority class, and quotas."""
-    name = facts.pod_spec.get("priorityClassName")
+    """Whether the API server accepts the pods: their account, their priority class, and quotas."""
+    name, account = facts.pod_spec.get("priorityClassName"), facts.account_name
+    if not facts.account:
+        text = f"there is no ServiceAccount {account}: no pod can be made"
+        yield Line(FAILED, text, again(facts, "the ServiceAccount"))
     if name and not facts.priority_class:
         text = f"there is no PriorityClass {name}: no pod can be made"
         yield Line(FAILED, text, "set priorityClassName to one of `kubectl get pc`")
@@ -143,7 +146,7 @@ def quota(facts: Facts) -> Iterator[Line]:
     for message in refused:
         fix = f"raise the quota; on GKE there must be one: {again(facts, 'a ResourceQuota')}"
         yield Line(FAILED, f"pods are refused: {message}", fix)
-    if not refused and (facts.priority_class or not name):
+    if not refused and facts.account and (facts.priority_class or not name):
         yield Line(OK, f"priority class {name or 'not set'}, no pod is refused")
 
 

@@ -48,6 +48,11 @@ def objects_of(file: str, *, pipes: bool = False) -> list[dict[str, Any]]:
         raise InputError(f"{file}: cannot be read: {error.strerror}; {_FIX}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: is not UTF-8 (byte {error.start}); {_FIX}") from error
+    return objects_in(file, text)
+
+
+def objects_in(file: str, text: str) -> list[dict[str, Any]]:
+    """The objects in the text of this file; raises InputError as above."""
     objects = [each for document in _documents(file, text) for each in _flat(document)]
     if not objects:
         raise InputError(f"{file}: holds no Kubernetes object; {_FIX}")
