@@ -168,8 +168,8 @@ TOLERATED = {
     "scheduler.alpha.kubernetes.io/tolerations": json.dumps([{"key": "a", "operator": "Exists"}])
 }
 CRITICAL = {"scheduler.alpha.kubernetes.io/critical-pod": ""}
-DRIVER = {"volumes": [{"name": "driver", "hostPath": {"path": "/usr/lib/nvidia-384"}}]}
-MOUNTED = {"volumeMounts": [{"name": "driver", "mountPath": "/usr/local/nvidia/lib"}]}
+DRIVER: Json = {"volumes": [{"name": "driver", "hostPath": {"path": "/usr/lib/nvidia-384"}}]}
+MOUNTED: Json = {"volumeMounts": [{"name": "driver", "mountPath": "/usr/local/nvidia/lib"}]}
 # The pods of each owner, and the codes of the legacy words that the webhook replaces in them.
 LEFT_ALONE: dict[str, tuple[Json, str]] = {
     "apart": (pod(annotations=DEAD), ""),

@@ -237,7 +237,7 @@ def _config_map(reader: _Reader, field_name: str, namespace: str, file: File | N
 def _readiness(
     api: Client, reader: _Reader, namespace: str, pods: tuple[Raw, ...]
 ) -> dict[str, str]:
-    """What the servers of pods that run say of themselves, by the proxy of the API server."""
+    """The pages of readiness of the servers that run, by the proxy of the API server."""
     found: dict[str, str] = {}
     for name, port in filter(None, map(_server_of, pods)):
         server = address("api", "v1", "namespaces", namespace, "pods", f"https:{name}:{port}")

@@ -1,4 +1,4 @@
-"""Whether the servers know the nodes: what each says of itself, or a ConfigMap, in; a line out."""
+"""Whether the servers know the nodes: pages of their readiness, or a ConfigMap, in; a line out."""
 
 from __future__ import annotations
 
