@@ -1225,8 +1225,56 @@ def test_quotas_with_legacy_names_need_no_webhook(cluster: Cluster, report: Any)
     )
 
 
+RANGES: dict[str, tuple[dict[str, Any], bool]] = {
+    "a default of 0, which asks for nothing": ({"default": {ALPHA: "0"}}, False),
+    "all of them 0": ({each: {ALPHA: 0} for each in ("default", "defaultRequest", "max")}, False),
+    "a default": ({"default": {ALPHA: "1"}}, True),
+    "a maximum, which is a default": ({"max": {ALPHA: "2"}}, True),
+    "a request beside a default of 0": (
+        {"default": {ALPHA: "0"}, "defaultRequest": {ALPHA: "1"}},
+        True,
+    ),
+    "no legacy name": ({"default": {"nvidia.com/gpu": "1"}}, False),
+}
+
+
+@pytest.mark.parametrize(("limits", "needed"), RANGES.values(), ids=RANGES)
+def test_a_limit_range_that_gives_legacy_gpus_to_pods(
+    limits: dict[str, Any],
+    needed: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    listed = {"name": "limitranges", "kind": "LimitRange", "namespaced": True, "verbs": ["list"]}
+    cluster.say_json("/api/v1", {"resources": [listed]})
+    metadata = {"name": "gpus", "namespace": "team"}
+    obj = {"metadata": metadata, "spec": {"limits": [{"type": "Container", **limits}]}}
+    cluster.say_json("/api/v1/limitranges", {"items": [obj]})
+    code, found = report()
+    assert (code, owners(found)) == (
+        (LEFT, [("LimitRange", "gpus", 1, ["GPU128"])]) if needed else (SAFE, [])
+    )
+
+
 GUARD = configuration("guard/webhook.yaml")
 BOTH_GUARDS = {**GUARD, **configuration("guard-refuse/webhook.yaml")}
+
+
+def renamed(obj: dict[str, Any], entry: str = "", service: str = "") -> dict[str, Any]:
+    """A copy that an administrator made, with another name of the entry or the Service."""
+    made = copy.deepcopy(obj)
+    for each in made["webhooks"]:
+        each["name"] = entry or each["name"]
+        each["clientConfig"]["service"]["name"] = service or "gpu-webhook"
+    return made
+
+
+def at_url(obj: dict[str, Any]) -> dict[str, Any]:
+    made = copy.deepcopy(obj)
+    made["webhooks"][0]["clientConfig"] = {"url": "https://192.0.2.1/gpu/guard"}
+    return made
+
+
 FOR_ALL: dict[str, Any] = {"webhooks": [{"name": "guard.gpu-webhook.dev"}]}
 # The configurations, the mode of the rule, the labels of the namespace, and what ends.
 GUARDS: dict[str, tuple[dict[str, Any], str, dict[str, str], str]] = {
@@ -1247,6 +1295,30 @@ GUARDS: dict[str, tuple[dict[str, Any], str, dict[str, str], str]] = {
         "enforce",
         {LABEL: "enabled"},
         "hides GPUs from",
+    ),
+    "an entry that refuses in a configuration of another name": (
+        {"validating/mine": renamed(BOTH_GUARDS[REFUSE])},
+        "enforce",
+        {LABEL: "enabled"},
+        "refuses GPUs to",
+    ),
+    "an entry of another name that calls the Service": (
+        {"mutating/mine": renamed(GUARD["mutating/gpu-webhook-guard"], "guard.example.com")},
+        "enforce",
+        {LABEL: "enabled"},
+        "hides GPUs from",
+    ),
+    "an entry with a URL": (
+        {"mutating/mine": at_url(GUARD["mutating/gpu-webhook-guard"])},
+        "enforce",
+        {LABEL: "enabled"},
+        "hides GPUs from",
+    ),
+    "an entry of other software": (
+        {"mutating/mine": renamed(GUARD["mutating/gpu-webhook-guard"], "a.example.com", "other")},
+        "enforce",
+        {LABEL: "enabled"},
+        "",
     ),
     "an entry that an administrator changed to select all": (
         {"mutating/gpu-webhook-guard": FOR_ALL},

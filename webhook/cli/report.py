@@ -48,8 +48,8 @@ _LACK = "which modern templates lack what the webhook adds"
 _SPACES = f"what is guarded, and {_LACK}"
 _QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
 _IDLE = (
-    "annotations and driver paths that the webhook leaves as they are: delete what has no effect "
-    "(`migrate` would put an affinity into effect)"
+    "annotations, driver paths and amounts of 0 that the webhook leaves as they are: delete what "
+    "has no effect (`migrate` would put an affinity into effect)"
 )
 # The webhook does nothing for these, such as a Deployment that was once applied as
 # extensions/v1beta1. The last two rules find what gives pods legacy names.

@@ -21,6 +21,7 @@ from webhook.evaluation import repair_record
 from webhook.evaluation.evaluate import Stages, evaluate
 from webhook.evaluation.workloads import is_built_in, templates_of
 from webhook.formats.file_objects import context
+from webhook.kube import quantity
 from webhook.kube.pod import KINDS, Raw, annotations_of, as_items, as_map, is_for_linux
 from webhook.kube.pointer import value_at
 from webhook.rules import (
@@ -31,7 +32,7 @@ from webhook.rules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.files.results import Plan
     from webhook.kube.pointer import Path
@@ -54,10 +55,19 @@ class Needs:
     def __call__(self, obj: Raw) -> bool:
         """Whether its pods, or those that programs in it may make, need the webhook.
 
-        An object without pods may give legacy names to others: a LimitRange.
+        An object without pods may give legacy names to others: a LimitRange, unless it gives 0.
         """
         templates = templates_of(obj, self._plan.settings)
+        if obj.get("kind") == "LimitRange":
+            return any(quantity.parse(each) != 0 for each in self._given(obj))
         return not templates or self._is_changed(obj, templates) or self._is_data(obj, templates)
+
+    def _given(self, limit_range: Raw) -> Iterator[object]:
+        """The amounts of legacy resources in a LimitRange."""
+        for _, item in as_items(as_map(limit_range.get("spec")).get("limits")):
+            for section in item.values():
+                names = as_map(section).keys() & {*self._plan.settings.legacy_resources}
+                yield from (section[name] for name in names)
 
     def _is_changed(self, obj: Raw, templates: Sequence[Path]) -> bool:
         """Whether rules on legacy words change its pods, in any mode but `off`.
