@@ -21,7 +21,7 @@ from webhook.kube.pod import as_items, as_map, is_finished, labels_of
 from webhook.settings.file import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from webhook.cluster.client import Client
     from webhook.doctor.rights import Right
@@ -199,7 +199,7 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
     )
     pods = reader.all("pods", *here, "pods", selector=labels) if labels else ()
     nodes = _config_map(reader, "inventory_map", namespace, file_of(pod, "--inventory"))
-    is_asked = file_of(pod, "--snapshot") is not None
+    asked = pods if file_of(pod, "--snapshot") else ()
     return Facts(
         namespace,
         version=reader.one("version", "version"),
@@ -210,7 +210,7 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         deployment=deployment,
         pods=pods,
         inventory_map=nodes,
-        readiness=_readiness(api, reader, namespace, pods) if is_asked else {},
+        readiness=reader.ask("readiness", lambda: readiness(api, namespace, asked), {}),
         account=reader.one("account", *here, "serviceaccounts", _account(pod)) if pod else {},
         services=reader.all("services", *here, "services"),
         priority_class=reader.one("priority_class", *classes, priority) if priority else {},
@@ -234,10 +234,11 @@ def _config_map(reader: _Reader, field_name: str, namespace: str, file: File | N
     return reader.one(field_name, "api", "v1", "namespaces", namespace, "configmaps", file.name)
 
 
-def _readiness(
-    api: Client, reader: _Reader, namespace: str, pods: tuple[Raw, ...]
-) -> dict[str, str]:
-    """The pages of readiness of the servers that run, by the proxy of the API server."""
+def readiness(api: Client, namespace: str, pods: Iterable[Raw]) -> dict[str, str]:
+    """The pages of readiness of the servers that run, or why there is none.
+
+    The proxy of the API server asks for them. Refused without the right to it.
+    """
     found: dict[str, str] = {}
     for name, port in filter(None, map(_server_of, pods)):
         server = address("api", "v1", "namespaces", namespace, "pods", f"https:{name}:{port}")
@@ -245,8 +246,7 @@ def _readiness(
             page = api.get(f"{server}/proxy/readyz", {}, media_type="text/plain")
         except Refused as refused:
             if refused.status == _FORBIDDEN:
-                reader.unread["readiness"] = str(refused)
-                return {}
+                raise
             found[name] = str(refused)
         except Fault as fault:
             found[name] = str(fault)
@@ -256,8 +256,14 @@ def _readiness(
 
 
 def _server_of(pod: Raw) -> tuple[str, int] | None:
-    """The name of a pod that runs, and the port of its server."""
-    if not as_map(pod.get("status")).get("podIP") or pod["metadata"].get("deletionTimestamp"):
+    """The name of a pod, and the port of its server; None if that does not run, or starts."""
+    status = as_map(pod.get("status"))
+    started = [
+        each.get("started")
+        for _, each in as_items(status.get("containerStatuses"))
+        if each.get("name") == SERVER
+    ]
+    if not status.get("podIP") or pod["metadata"].get("deletionTimestamp") or False in started:
         return None
     containers = as_items(as_map(pod.get("spec")).get("containers"))
     ports = [port for _, each in containers for _, port in as_items(each.get("ports"))]
