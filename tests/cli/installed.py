@@ -63,22 +63,37 @@ def empty_environment(folder: Path, *packages: str | Path) -> Path:
     return programs
 
 
-def declared_environment(folder: Path, built: Path, *extras: str) -> Path:
-    """The same with the wheel and what it declares with these extras, linked from this Python's.
+def declared_environment(folder: Path, built: Path) -> Path:
+    """The same with the wheel and what it declares, linked from this Python's packages.
 
     To ask the package index for 45 packages takes more time than many hundreds of tests.
     """
     programs = _bare_environment(folder)
     done = _pip(programs, "install", "--quiet", "--no-deps", "--no-index", built)
     assert done.returncode == 0, done.stderr
-    (packages,) = folder.glob("lib/python*/site-packages")
-    (ours,) = distributions(path=[str(packages)], name=NAME)
+    link(packages_of(programs), programs)
+    return programs
+
+
+def with_extras(folder: Path, programs: Path, *extras: str) -> dict[str, str]:
+    """What it declares with these extras, in a folder; give the variable that adds them."""
+    link(folder, programs, *extras)
+    return {"PYTHONPATH": str(folder)}
+
+
+def packages_of(programs: Path) -> Path:
+    (packages,) = programs.parent.glob("lib/python*/site-packages")
+    return packages
+
+
+def link(folder: Path, programs: Path, *extras: str) -> None:
+    """Put into a folder what the wheel of an environment declares; programs stay where they are."""
+    (ours,) = distributions(path=[str(packages_of(programs))], name=NAME)
     for each in _required(ours, *extras):
         for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
-            link = packages / name  # programs stay where they are
-            assert not link.exists(), f"{each.name} shares {name} with another package"
-            link.symlink_to(Path(str(each.locate_file(name))))
-    return programs
+            there = folder / name
+            assert not there.exists(), f"{each.name} shares {name} with another package"
+            there.symlink_to(Path(str(each.locate_file(name))))
 
 
 def _required(start: Distribution, *extras: str) -> list[Distribution]:
@@ -95,9 +110,9 @@ def _required(start: Distribution, *extras: str) -> list[Distribution]:
     return list(found.values())
 
 
-def unmet(programs: Path) -> str:
+def unmet(programs: Path, **more: str) -> str:
     """What the packages of an environment require and is not there; nothing if all is."""
-    done = _pip(programs, "check")
+    done = _pip(programs, "check", **more)
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
@@ -107,5 +122,6 @@ def _bare_environment(folder: Path) -> Path:
     return folder / "bin"
 
 
-def _pip(programs: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return run(sys.executable, "-m", "pip", "--python", programs / "python", *words, cwd=programs)
+def _pip(programs: Path, *words: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+    pip = (sys.executable, "-m", "pip", "--python", programs / "python")
+    return run(*pip, *words, cwd=programs, **more)

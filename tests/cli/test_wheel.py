@@ -1,7 +1,7 @@
 """The built wheel in an empty virtual environment: all parts are in it, and it works.
 
 Without an extra it has all that files need. That pip finds the packages in its index is seen by
-test_action.py and test_precommit.py.
+test_action.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from tests.cli.installed import (
     ROOT,
     declared_environment,
     demand,
+    packages_of,
     run,
     unmet,
     wheel,
+    with_extras,
 )
 from tests.cli.test_scan import LEGACY, MANUAL, put
 from tests.reports.browser import Page, started
@@ -53,12 +55,8 @@ def test_every_file_of_the_package_is_in_the_wheel(built: Path) -> None:
     assert {"webhook/py.typed", "webhook/reports/report.html"} <= packed
 
 
-def test_its_requirements_are_met(programs: Path) -> None:
-    assert not unmet(programs)
-
-
 def test_it_is_light(programs: Path) -> None:
-    (packages,) = programs.parent.glob("lib/python*/site-packages")
+    packages = packages_of(programs)
     words = ("du", "-sk", "--dereference", "--exclude=__pycache__", packages)
     kilobytes = int(demand(*words, cwd=programs).split()[0])
     assert kilobytes <= MOST_MEGABYTES * 1024
@@ -83,26 +81,20 @@ def test_a_command_that_needs_an_extra_names_it(
     assert done.stderr == f"gpu-webhook: {line}\n"
 
 
-def test_with_the_extras_these_commands_run(
-    built: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("with extras")
-    programs = declared_environment(folder / "venv", built, "server", "cluster")
-    assert not unmet(programs)
-    done = run(programs / "gpu-webhook", "serve", *_CERTIFICATE, cwd=folder)
+def test_with_the_extras_these_commands_run(programs: Path, tmp_path: Path) -> None:
+    extras = with_extras(tmp_path, programs, "server", "cluster")
+    assert not unmet(programs, **extras)
+    done = run(programs / "gpu-webhook", "serve", *_CERTIFICATE, cwd=tmp_path, **extras)
     assert (done.returncode, "none.crt" in done.stderr) == (1, True), done.stderr
-    done = run(programs / "gpu-webhook", "inventory", "--kubeconfig", "none.yaml", cwd=folder)
+    words = ("inventory", "--kubeconfig", "none.yaml")
+    done = run(programs / "gpu-webhook", *words, cwd=tmp_path, **extras)
     assert (done.returncode, "none.yaml" in done.stderr) == (1, True), done.stderr
 
 
-def test_with_one_extra_the_other_is_still_missed(
-    built: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_with_one_extra_the_other_is_still_missed(programs: Path, tmp_path: Path) -> None:
     """Nothing else of this Python is there: what an extra forgot would be missed."""
-    folder = tmp_path_factory.mktemp("with an extra")
-    programs = declared_environment(folder / "venv", built, "cluster")
-    assert not unmet(programs)
-    done = run(programs / "gpu-webhook", "serve", *_CERTIFICATE, cwd=folder)
+    extra = with_extras(tmp_path, programs, "cluster")
+    done = run(programs / "gpu-webhook", "serve", *_CERTIFICATE, cwd=tmp_path, **extra)
     assert (done.returncode, "needs the extra server" in done.stderr) == (1, True), done.stderr
 
 
