@@ -71,7 +71,7 @@ def test_what_follows_from_the_options_is_made_once(monkeypatch: pytest.MonkeyPa
 
 def test_the_memory_for_a_document_is_that_of_its_findings() -> None:
     """Nodes, data and evaluations of all documents at once were 230 times the text, findings 22."""
-    migrate_text(_file(*[_LEGACY] * 60), Plan())  # imports, and what is made once
+    migrate_text(_file(*[_LEGACY] * 10), Plan())  # imports, and what is made once
 
     def peak(number: int) -> int:
         source = _file(*[_LEGACY] * number)
@@ -83,4 +83,4 @@ def test_the_memory_for_a_document_is_that_of_its_findings() -> None:
         return most
 
     text = len(_file(*[_LEGACY] * 200).text)
-    assert peak(400) - peak(200) < 12 * text
+    assert peak(300) - peak(100) < 12 * text
