@@ -105,9 +105,9 @@ def faults(words: list[str]) -> list[str]:
     return sorted(given - flags)
 
 
-@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ours(text)])
-def test_a_page_names_commands_and_flags_that_there_are(page: str) -> None:
-    found = {" ".join(words): faults([*words]) for words in ours(PAGES[page])}
+def test_pages_name_commands_and_flags_that_there_are() -> None:
+    found = {(page, *words): faults([*words]) for page in PAGES for words in ours(PAGES[page])}
+    assert len(found) > 100
     assert {line: said for line, said in found.items() if said} == {}
 
 
