@@ -71,13 +71,13 @@ def declared_environment(folder: Path, built: Path) -> Path:
     programs = _bare_environment(folder)
     done = _pip(programs, "install", "--quiet", "--no-deps", "--no-index", built)
     assert done.returncode == 0, done.stderr
-    link(packages_of(programs), programs)
+    link(packages_of(programs), *_declared(programs))
     return programs
 
 
 def with_extras(folder: Path, programs: Path, *extras: str) -> dict[str, str]:
     """What it declares with these extras, in a folder; give the variable that adds them."""
-    link(folder, programs, *extras)
+    link(folder, *_declared(programs, *extras))
     return {"PYTHONPATH": str(folder)}
 
 
@@ -86,10 +86,14 @@ def packages_of(programs: Path) -> Path:
     return packages
 
 
-def link(folder: Path, programs: Path, *extras: str) -> None:
-    """Put into a folder what the wheel of an environment declares; programs stay where they are."""
+def _declared(programs: Path, *extras: str) -> list[Distribution]:
     (ours,) = distributions(path=[str(packages_of(programs))], name=NAME)
-    for each in _required(ours, *extras):
+    return _required(ours, *extras)
+
+
+def link(folder: Path, *packages: Distribution) -> None:
+    """Put these packages of this Python into a folder; their programs stay where they are."""
+    for each in packages:
         for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
             there = folder / name
             assert not there.exists(), f"{each.name} shares {name} with another package"
@@ -114,6 +118,36 @@ def unmet(programs: Path, **more: str) -> str:
     """What the packages of an environment require and is not there; nothing if all is."""
     done = _pip(programs, "check", **more)
     return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def python_without_ensurepip(folder: Path) -> Path:
+    """A `python3` whose `-m venv` makes an environment with the pip of this one.
+
+    ensurepip compiles pip, which takes longer than to install all that we require.
+    """
+    pip = Path(str(distribution("pip").locate_file("pip")))
+    program = folder / "python3"
+    program.write_text(
+        f'#!/bin/sh -e\n[ "$1 $2" = "-m venv" ] || exec {sys.executable} "$@"\n'
+        f'{sys.executable} -m venv --without-pip "$3"\n'
+        f'ln -s {pip} "$3"/lib/python*/site-packages\n'
+    )
+    program.chmod(0o755)
+    return folder
+
+
+def of_building(folder: Path) -> dict[str, str]:
+    """What pip needs to build and install our package without the package index, in a folder.
+
+    Give the variables that make it do so: test_action.py installs what it requires from there.
+    """
+    link(folder, distribution("flit_core"), *_required(distribution(NAME)))
+    return {
+        "PYTHONPATH": str(folder),
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # that is how pip reads this one: there is none
+    }
 
 
 def _bare_environment(folder: Path) -> Path:

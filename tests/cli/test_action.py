@@ -6,6 +6,7 @@ The upload is GitHub's own action and needs GitHub; what it is given is looked a
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.cli.installed import ROOT, environment
+from tests.cli.installed import ROOT, environment, python_without_ensurepip
 from tests.cli.test_migrate import MIGRATED
 from tests.cli.test_scan import CLEAN, LEGACY, MANUAL, put
 
@@ -37,6 +38,7 @@ class Runner:
 
     workspace: Path
     temporary: Path
+    python: Path  # the folder of its python3
     inputs: dict[str, str]
     outputs: dict[str, str] = field(default_factory=dict)
     summary: str = ""
@@ -65,6 +67,7 @@ class Runner:
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=self.workspace,
             env=environment(
+                PATH=f"{self.python}:{os.environ['PATH']}",
                 RUNNER_TEMP=str(self.temporary),
                 GITHUB_ACTION_PATH=str(ROOT),
                 **{key: str(file) for key, file in files.items()},
@@ -91,7 +94,8 @@ class Runner:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("runner")
-    done = Runner(folder, folder, {}).run("Install")
+    python = python_without_ensurepip(tmp_path_factory.mktemp("python"))
+    done = Runner(folder, folder, python, {}).run("Install")
     assert done.returncode == 0, done.stderr
     yield folder
     shutil.rmtree(folder)
@@ -103,7 +107,7 @@ def runner(tmp_path: Path, installed: Path) -> Runner:
     (tmp_path / ".git").mkdir()
     for report in installed.glob("*.md"):
         report.unlink()
-    return Runner(tmp_path, installed, inputs)
+    return Runner(tmp_path, installed, installed, inputs)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +116,6 @@ def runner(tmp_path: Path, installed: Path) -> Runner:
         pytest.param({"a": CLEAN}, {}, 0, None, id="clean"),
         pytest.param({"deep__a": LEGACY}, {}, 2, None, id="what can be fixed fails the job"),
         pytest.param({"a": MANUAL}, {}, 3, None, id="so does what needs manual changes"),
-        pytest.param({"a": LEGACY}, {"fail-on": "manual"}, 0, None, id="unless that is enough"),
-        pytest.param({"a": MANUAL}, {"fail-on": "manual"}, 3, None, id="a person is a person"),
-        pytest.param({"a": MANUAL}, {"fail-on": "never"}, 0, None, id="never"),
         pytest.param({"a": LEGACY}, {"fix": "true"}, 0, "true", id="fixed"),
         pytest.param({"a": CLEAN}, {"fix": "true"}, 0, "false", id="nothing to fix"),
         pytest.param({"a": LEGACY, "b": MANUAL}, {"fix": "true"}, 3, "true", id="half is fixed"),
@@ -127,7 +128,6 @@ def runner(tmp_path: Path, installed: Path) -> Runner:
             id="what is not proven stays, and fails the job",
         ),
         pytest.param({"a": CLEAN}, {"paths": "gone"}, 1, None, id="an error"),
-        pytest.param({"a": CLEAN}, {"paths": "gone", "fail-on": "never"}, 1, None, id="always"),
         pytest.param(
             {"a": MANUAL, "b c__d": LEGACY}, {"paths": "b c\n\n"}, 2, None, id="a path with blanks"
         ),
@@ -152,6 +152,23 @@ def test_the_job_fails_when_it_should(
         path = runner.workspace / f"{name.replace('__', '/')}.yaml"
         fixed = inputs.get("fix") == "true" and text == LEGACY
         assert path.read_text() == (MIGRATED if fixed else text)
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "scanned"),
+    [
+        ("fixable", {"0": 0, "1": 1, "2": 2, "3": 3, "70": 70}),
+        ("manual", {"0": 0, "1": 1, "2": 0, "3": 3, "70": 70}),
+        ("never", {"0": 0, "1": 1, "2": 0, "3": 0, "70": 70}),
+    ],
+)
+def test_what_the_job_makes_of_an_exit_code(
+    fail_on: str, scanned: dict[str, int], runner: Runner
+) -> None:
+    runner.inputs["fail-on"] = fail_on
+    for code, expected in scanned.items():
+        runner.outputs = {"exit-code": code}
+        assert runner.run("Judge").returncode == expected, code
 
 
 def test_changed_is_true_only_if_a_file_was_written(runner: Runner) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.cli.installed import ROOT, demand, empty_environment, run
+from tests.cli.installed import ROOT, demand, empty_environment, of_building, run
 from tests.cli.test_migrate import MIGRATED
 from tests.cli.test_scan import CLEAN, LEGACY, MANUAL, put
 
@@ -52,35 +52,37 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pre_commit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The program, and the folder in which it keeps what it installs."""
+def pre_commit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """The program, and its variables: where it keeps what it installs, and what is here already."""
     folder = tmp_path_factory.mktemp("pre-commit")
     programs = empty_environment(folder / "venv", f"pre-commit=={VERSION}")
-    return programs / "pre-commit", folder / "home"
+    offline = of_building(tmp_path_factory.mktemp("packages"))
+    return programs / "pre-commit", {"PRE_COMMIT_HOME": str(folder / "home"), **offline, **_GIT}
 
 
 class Repository:
     """A git repository with one of our hooks."""
 
-    def __init__(self, folder: Path, hook: str, hooks: Path, pre_commit: tuple[Path, Path]) -> None:
+    def __init__(
+        self, folder: Path, hook: str, hooks: Path, pre_commit: tuple[Path, dict[str, str]]
+    ) -> None:
         self.folder = folder
-        self._program, self._home = pre_commit
+        self._program, self._variables = pre_commit
         git(folder, "init", "-q")
         source = {"repo": str(hooks), "rev": git(hooks, "rev-parse", "HEAD")}
         config = {"repos": [{**source, "hooks": [{"id": hook}]}]}
         (folder / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
 
     def pre_commit(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return run(self._program, *words, cwd=self.folder, PRE_COMMIT_HOME=str(self._home), **_GIT)
+        return run(self._program, *words, cwd=self.folder, **self._variables)
 
     def commit(self) -> subprocess.CompletedProcess[str]:
         git(self.folder, "add", "-A")
-        home = {"PRE_COMMIT_HOME": str(self._home)}
-        return run("git", "commit", "-q", "-m", "x", cwd=self.folder, **home, **_GIT)
+        return run("git", "commit", "-q", "-m", "x", cwd=self.folder, **self._variables)
 
 
 def test_gpu_migrate_rewrites_what_is_committed_and_then_lets_it_pass(
-    tmp_path: Path, hooks: Path, pre_commit: tuple[Path, Path]
+    tmp_path: Path, hooks: Path, pre_commit: tuple[Path, dict[str, str]]
 ) -> None:
     repository = Repository(tmp_path, "gpu-migrate", hooks, pre_commit)
     assert repository.pre_commit("install").returncode == 0
@@ -99,7 +101,7 @@ def test_gpu_migrate_rewrites_what_is_committed_and_then_lets_it_pass(
 
 
 def test_gpu_migrate_fails_while_a_person_is_needed(
-    tmp_path: Path, hooks: Path, pre_commit: tuple[Path, Path]
+    tmp_path: Path, hooks: Path, pre_commit: tuple[Path, dict[str, str]]
 ) -> None:
     repository = Repository(tmp_path, "gpu-migrate", hooks, pre_commit)
     put(tmp_path, odd=MANUAL)
@@ -111,7 +113,7 @@ def test_gpu_migrate_fails_while_a_person_is_needed(
 
 
 def test_gpu_scan_finds_and_changes_nothing(
-    tmp_path: Path, hooks: Path, pre_commit: tuple[Path, Path]
+    tmp_path: Path, hooks: Path, pre_commit: tuple[Path, dict[str, str]]
 ) -> None:
     repository = Repository(tmp_path, "gpu-scan", hooks, pre_commit)
     put(tmp_path, legacy=LEGACY, clean=CLEAN)
@@ -127,7 +129,7 @@ def test_gpu_scan_finds_and_changes_nothing(
 
 
 def test_the_hooks_are_what_pre_commit_takes_for_hooks(
-    hooks: Path, pre_commit: tuple[Path, Path]
+    hooks: Path, pre_commit: tuple[Path, dict[str, str]]
 ) -> None:
     done = run(pre_commit[0], "validate-manifest", ".pre-commit-hooks.yaml", cwd=hooks)
     assert (done.returncode, done.stdout) == (0, "")
