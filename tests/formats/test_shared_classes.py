@@ -10,10 +10,9 @@ import pytest
 
 from tests.shared_folder import files, migrated
 from tests.verifying.proofs import is_done, of_files
-from webhook.files.results import Plan, Status
+from webhook.files.results import Status
 from webhook.files.source import Source
 from webhook.formats import kustomize
-from webhook.formats.migrate import migrate_text
 from webhook.verifying.comparison import Result
 from webhook.yamlpatch import style
 
@@ -129,13 +128,6 @@ def test_charts_with_both_names_get_no_name_twice(results: dict[str, FileResult]
             if was != now and OLD in was:
                 assert now == was.replace(OLD, "nvidia.com/gpu"), name
                 break
-
-
-def test_a_second_run_changes_nothing(results: dict[str, FileResult]) -> None:
-    for name, result in results.items():
-        if result.new_text is not None:
-            again = Source.of_text(name, result.new_text, result.kind)
-            assert migrate_text(again, Plan()).new_text is None, name
 
 
 def test_no_published_manifest_is_taken_for_a_patch() -> None:
