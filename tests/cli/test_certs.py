@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from hypothesis import settings
 
 from tests.issuing.fake_api import NAMESPACE, SECRETS, FakeApi, path_of
 from tests.issuing.replicas import DAY, HOST, Replica, Time
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
 
 REPAIR, GUARD = CONFIGURATIONS[:2]
+IS_NIGHTLY = settings.get_current_profile_name() == "nightly"
 ARGS = SimpleNamespace(namespace=NAMESPACE, distrust=False)
 DISTRUST = SimpleNamespace(namespace=NAMESPACE, distrust=True)
 
@@ -226,7 +228,8 @@ OVERLAPS: dict[str, Callable[[Bench], object]] = {
 }
 
 
-@pytest.mark.parametrize("second", range(1, 42, 2))
+@pytest.mark.nightly
+@pytest.mark.parametrize("second", range(1, 42, 1 if IS_NIGHTLY else 4))
 @pytest.mark.parametrize("change", OVERLAPS.values(), ids=OVERLAPS)
 def test_no_call_fails_whatever_begins_during_distrust(
     change: Callable[[Bench], object], second: int, bench: Bench
