@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Raw = dict[str, Any]
 
@@ -943,10 +943,12 @@ REQUESTS: dict[str, tuple[Callable[[int], tuple[Raw, Raw | None]], Raw]] = {
 }
 
 
-def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
-    """Name, path and body of all that is sent: pods to all paths, templates where they are read."""
+def reviews(
+    paths: Sequence[str] = PATHS,
+) -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
+    """Name, path and body of all that is sent; pods are sent to these paths."""
     for name, make in SHAPES.items():
-        for path in PATHS:
+        for path in paths:
             yield name, path, partial(_of_pod, make)
         yield f"{name} (again)", MUTATE, partial(_of_pod_again, make)
         yield f"{name} (template)", VALIDATE, partial(_of_template, make)
