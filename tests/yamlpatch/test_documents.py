@@ -55,7 +55,7 @@ def read(text: str, *, json: bool = False) -> list[Any]:
     ],
 )
 def test_bare_words_are_what_kubernetes_takes_them_for(word: str, value: Any) -> None:
-    assert is_same(yaml_words.read(word, None, plain=True), value)
+    assert is_same(yaml_words.of_plain(word), value)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ class Reader:
         if block not in self._known:
             if word := _WORD.fullmatch(block, key.end("name") + 1):
                 plain = word["plain"]
-                value = word["text"] if plain is None else yaml_words.read(plain, None, plain=True)
+                value = word["text"] if plain is None else yaml_words.of_plain(plain)
             else:
                 value = None if key["rest"].strip() else self._below(block[key.end() + 1 :])
                 value = _alone(block, key["name"]) if value is None else value

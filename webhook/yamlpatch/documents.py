@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.kube.pointer import Path
-from webhook.yamlpatch import json_tree, yaml_tree, yaml_words
+from webhook.yamlpatch import json_tree, yaml_tree
 from webhook.yamlpatch.nodes import (
     Alias,
     List,
@@ -84,7 +84,7 @@ class Document:
         for token in at:
             if node is None:
                 return None
-            entry = entry_at(real(node), token)
+            entry = entry_at(node, token)
             node = entry.value if entry is not None else None
         return node
 
@@ -95,7 +95,7 @@ class Document:
         """
         node, entry = self.root, None
         for token in at:
-            deeper = entry_at(real(node), token)
+            deeper = entry_at(node, token)
             if deeper is None:
                 break
             entry, node = deeper, deeper.value
@@ -235,7 +235,7 @@ def sources_of(value: Node) -> list[Node]:
 
 def _refuse_bombs(nodes: list[Node]) -> None:
     """Count the values for which the aliases stand, without making them."""
-    if len(nodes) <= MOST_VALUES and not any(type(node) is Alias for node in nodes):
+    if len(nodes) <= MOST_VALUES and Alias not in map(type, nodes):
         return
     sizes = dict.fromkeys(map(id, nodes), 1)
     for node in nodes:
@@ -256,10 +256,14 @@ def _name_members(nodes: list[Node], left: int) -> bool:
             continue
         own: dict[str, Member] = {}
         for member in node.members:
-            if not _is_merge(member):
-                member.name = _name(member.key)
-                has_again |= member.name in own
-                own[member.name] = member
+            key = member.key
+            name = key.value if type(key) is Scalar else None
+            if type(name) is not str:
+                name = _name(key)
+            if name != _MERGE or not _is_merge(member):
+                member.name = name
+                has_again |= name in own
+                own[name] = member
                 continue
             for source in sources_of(member.value):
                 if not isinstance(source, Map):
@@ -277,17 +281,10 @@ def _name(key: Node) -> str:
     there = real(key)
     if not isinstance(there, Scalar):
         raise _UnfitError(key.outer, "has a map or a list for a name: no manifest has")
-    value = scalar_value(there)
+    value = there.value
     if isinstance(value, bool) or value is None:
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
-
-
-def scalar_value(node: Node) -> Any:
-    """The value of a scalar."""
-    if not isinstance(node, Scalar):
-        return None
-    return yaml_words.read(node.text, node.tag, plain=not node.style and node.tag != "!")
 
 
 class _UnfitError(UnreadableError):
@@ -295,15 +292,21 @@ class _UnfitError(UnreadableError):
 
 
 def _value(node: Node, depth: int = 0) -> Any:
-    """The data of a node."""
+    """The data of a node; most nodes are scalars, and need no call."""
     if depth > json_tree.DEEPEST:  # by aliases: the nodes themselves are not so deep
         raise _UnfitError(node.outer, "is too deeply nested")
     there = real(node)
     if isinstance(there, Map):
-        return {name: _value(each.value, depth + 1) for name, each in there.names.items()}
+        return {
+            name: each.value.value if type(each.value) is Scalar else _value(each.value, depth + 1)
+            for name, each in there.names.items()
+        }
     if isinstance(there, List):
-        return [_value(item.value, depth + 1) for item in there.items]
-    return scalar_value(there)
+        return [
+            each.value.value if type(each.value) is Scalar else _value(each.value, depth + 1)
+            for each in there.items
+        ]
+    return there.value if isinstance(there, Scalar) else None
 
 
 def _duplicates(node: Node, at: Path) -> Iterator[Duplicate]:

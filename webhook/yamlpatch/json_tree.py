@@ -15,6 +15,7 @@ from webhook.yamlpatch.nodes import (
     Scalar,
     UnreadableError,
 )
+from webhook.yamlpatch.yaml_words import of_plain
 
 DEEPEST = 100  # no API object is so deep; deeper texts are attacks on parsers
 _TOKEN = re.compile(
@@ -132,9 +133,10 @@ def _close(reader: _Reader, node: Node) -> None:
 
 def _scalar(reader: _Reader) -> Scalar:
     if reader.kind == "word":
-        return Scalar(reader.start, reader.start, reader.end, text=reader.token)
+        value = of_plain(reader.token)
+        return Scalar(reader.start, reader.start, reader.end, text=reader.token, value=value)
     try:
         text = json.loads(reader.token)
     except ValueError as error:
         raise NotJsonError(reader.start, "is not JSON: a wrong escape") from error
-    return Scalar(reader.start, reader.start, reader.end, text=text, style='"')
+    return Scalar(reader.start, reader.start, reader.end, text=text, style='"', value=text)

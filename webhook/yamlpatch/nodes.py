@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,10 +43,11 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class Scalar(Node):
-    """`style` is the quote, `|` or `>`, or empty for a plain one."""
+    """`style` is the quote, `|` or `>`, or empty for a plain one; `value` is as in JSON."""
 
     text: str = ""
     style: str = ""
+    value: Any = None
 
 
 @dataclass(eq=False, slots=True)
@@ -121,11 +122,12 @@ def nodes_in(node: Node) -> list[Node]:
 
 
 def entry_at(node: Node, token: str | int) -> Entry | None:
-    """The node at this name or position."""
-    if isinstance(node, List) and isinstance(token, int):
-        return node.items[token] if 0 <= token < len(node.items) else None
-    if isinstance(node, Map) and isinstance(token, str):
-        return node.names.get(token)
+    """The node at this name or position of a map or a list, or of one that an alias stands for."""
+    there = node.target if isinstance(node, Alias) else node
+    if isinstance(there, List) and isinstance(token, int):
+        return there.items[token] if 0 <= token < len(there.items) else None
+    if isinstance(there, Map) and isinstance(token, str):
+        return there.names.get(token)
     return None
 
 

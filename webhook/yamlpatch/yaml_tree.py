@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from webhook.yamlpatch import yaml_words
 from webhook.yamlpatch.json_tree import DEEPEST
 from webhook.yamlpatch.nodes import (
     Alias,
@@ -93,35 +94,36 @@ class _Composer:
 
     def documents(self) -> Iterator[Tree]:
         base, next_event = self.base, _PARSER(self.shown).get_event
-        start, nodes = base, list[Node]()
+        start, nodes, open_ = base, list[Node](), self.open_
         for _ in range(_MOST_EVENTS):
             event: Any = next_event()
             if event is None:
                 return
             kind = type(event)
             begin, end = base + event.start_mark.index, base + event.end_mark.index
+            node: Node
             if kind is yaml.ScalarEvent:  # the most frequent ones come first
-                nodes.append(self._placed(self._scalar(event, begin, end)))
+                node = self._scalar(event, begin, end)
             elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                 self._end(end)
+                continue
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
                 nodes.append(self._opened(event, begin, end))
+                continue
             elif kind is yaml.AliasEvent:
                 target = self._anchored(event.anchor, begin)
-                nodes.append(self._placed(Alias(begin, begin, end, target=target)))
-            elif kind is yaml.DocumentStartEvent:
-                start, nodes = begin, []
-                self.anchors = {}
-            elif kind is yaml.DocumentEndEvent:
-                yield Tree(start, end, nodes[0] if nodes else None, nodes)
+                node = Alias(begin, begin, end, target=target)
+            else:
+                if kind is yaml.DocumentStartEvent:
+                    start, nodes, self.anchors = begin, [], {}
+                elif kind is yaml.DocumentEndEvent:
+                    yield Tree(start, end, nodes[0] if nodes else None, nodes)
+                continue
+            nodes.append(node)
+            if open_:
+                node.parent, waiting = open_[-1]
+                waiting.append(node)
         raise NotYamlError(self.base, "is too large to be a manifest")
-
-    def _placed(self, node: Node) -> Node:
-        """The node, in the open map or list."""
-        if self.open_:
-            node.parent, waiting = self.open_[-1]
-            waiting.append(node)
-        return node
 
     def _scalar(self, event: Any, outer: int, end: int) -> Scalar:
         anchor, tag, style = event.anchor or "", event.tag, event.style or ""
@@ -130,7 +132,12 @@ class _Composer:
             tag = None
         if style in {"|", ">"}:
             end = self._end_of_scalar(start, end, event.value)
-        node = Scalar(outer, start, end, None, anchor, tag, event.value, style)
+        value = event.value
+        if tag is not None:
+            value = yaml_words.tagged(value, tag)
+        elif not style:
+            value = yaml_words.of_plain(value)
+        node = Scalar(outer, start, end, None, anchor, tag, event.value, style, value)
         if anchor:
             self.anchors[anchor] = node
         return node
@@ -144,7 +151,9 @@ class _Composer:
         node = kind(outer, start, end, None, anchor, event.tag, flow=flow)
         if anchor:
             self.anchors[anchor] = node
-        self._placed(node)
+        if self.open_:
+            node.parent, waiting = self.open_[-1]
+            waiting.append(node)
         self.open_.append((node, []))
         if len(self.open_) > DEEPEST:
             raise NotYamlError(node.start, "is too deeply nested")
@@ -187,7 +196,7 @@ class _Composer:
         if isinstance(node, Map):
             pairs = zip(children[::2], children[1::2], strict=True)
             node.members = [Member(key, value) for key, value in pairs]
-            node.end = end if node.flow else node.members[-1].end
+            node.end = end if node.flow else max(children[-1].end, children[-2].end)
         else:
             node.items = list(self._items(node, children))
             node.end = end if node.flow else node.items[-1].end

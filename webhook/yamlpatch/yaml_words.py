@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from functools import lru_cache
 from math import inf, isinf
 from typing import Any
 
@@ -36,12 +37,10 @@ _LONGEST = 70  # characters of such a number without leading zeros: 0b and 64 bi
 _TAG = "tag:yaml.org,2002:"
 
 
-def read(text: str, tag: str | None, *, plain: bool) -> Any:
-    """The value of a scalar with this text."""
-    if tag is None:
-        return _of_plain(text) if plain else text
+def tagged(text: str, tag: str) -> Any:
+    """The value of a scalar with this text and this tag."""
     if tag in {f"{_TAG}{name}" for name in ("null", "bool", "int", "float")}:
-        value = _of_plain(text)
+        value = of_plain(text)
         return float(value) if tag.endswith("float") and type(value) is int else value
     return _decoded(text) if tag == f"{_TAG}binary" else text
 
@@ -53,7 +52,9 @@ def _decoded(text: str) -> str:
         return text  # kubectl refuses the document
 
 
-def _of_plain(text: str) -> Any:
+@lru_cache(maxsize=1024)
+def of_plain(text: str) -> Any:
+    """The value of a plain scalar with this text, without a tag; most have been read before."""
     if text in _KNOWN:
         return _KNOWN[text]
     if text[0] not in "+-.0123456789":
@@ -93,7 +94,7 @@ def is_plain(text: str, *, flow: bool) -> bool:
         and not _ENDS.search(text)
         and not (flow and _IN_FLOW.search(text))
         and not _DOUBTFUL.fullmatch(text)
-        and _of_plain(text) is text
+        and isinstance(of_plain(text), str)
     )
 
 
