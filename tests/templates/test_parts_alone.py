@@ -44,7 +44,8 @@ def test_a_part_shows_what_it_shows_in_the_whole_text(rest: Rest) -> None:
 
 
 def _hidden(template: actions.Template, case: Case, first: int, last: int) -> str:
-    return cases.hidden(template, case, lambda each: "x" * (each.end - each.start), first, last)
+    part = cases.Part(template, lambda each: "x" * (each.end - each.start), first, last)
+    return part.text(case)
 
 
 @pytest.mark.parametrize("text", ["a\tb\r\n c", "  \n\t\n x", " \r\n \n", ""])

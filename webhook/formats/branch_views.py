@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from webhook.core.modes import IGNORE
 from webhook.evaluation.workloads import objects
 from webhook.templates import cases
-from webhook.templates.actions import blank_until
 from webhook.templates.blocks import Kind
 from webhook.templates.cases import Case, Rest
 from webhook.templates.known_labels import KnownLabels
@@ -62,7 +61,10 @@ class BranchViews:
         self.doubled: list[BranchView] = []  # for these only findings are reported
         self.why = "holds nothing"  # or why a view could not be read
         self._streams: dict[str, Stream] = {}
-        self._before = blank_until(template.text, region.start)
+        self._before = template.blank_until(region.start)
+        # libyaml need not read the blanks; the line end keeps what follows from being a first line.
+        self._begin = max(style.line_start(template.text, region.start) - 1, 0)
+        self._part = cases.Part(template, masks, region.start, region.end)
         self._known = cases.views(template, region.start, region.end, _matters)
         self.views = self._found()
 
@@ -138,12 +140,11 @@ class BranchViews:
     def read(self, text: str) -> Stream:
         """The documents of a text, read once: many cases have the same text."""
         if text not in self._streams:
-            self._streams[text] = documents.read(text)
+            self._streams[text] = documents.read(text, start=self._begin)
         return self._streams[text]
 
     def _shown(self, case: Case) -> str:
-        first, last = self.region.start, self.region.end
-        return self._before + cases.hidden(self.template, case, self.masks, first, last)
+        return self._before + self._part.text(case)
 
     def show(self, start: int, end: int) -> bool:
         """Whether all of this span is active in any view."""

@@ -101,7 +101,7 @@ def _value(source: Source, line: Line) -> str:
     """The amount on a line of an entry, as it is written."""
     entry = _ENTRY.match(line.text)
     start = line.start + (entry.start("value") if entry else 0)
-    return source.text[start:].split("\n", 1)[0].strip()
+    return source.text[start : line.end].strip()
 
 
 def _holder(lines: list[Line], number: int | None) -> int | None:

@@ -59,6 +59,7 @@ class Template:
     blocks: list[Block]
     torn: bool = False
     excess: str = ""  # why the blocks are not read, if they are not
+    begin: int = 0  # there are only blanks before it
 
     @cached_property
     def shown(self) -> str:
@@ -93,8 +94,18 @@ class Template:
 
     def block_of(self, arm: Arm) -> Block | None:
         """The block with this arm."""
-        every = (block for block, _ in every_block(self.blocks, {}))
-        return next((block for block in every if any(arm is each for each in block.arms)), None)
+        return self._by_arm.get(id(arm))
+
+    @cached_property
+    def _by_arm(self) -> dict[int, Block]:
+        every = every_block(self.blocks, {})
+        return {id(arm): block for block, _ in every for arm in block.arms}
+
+    def blank_until(self, end: int) -> str:
+        """Blanks for the text before this place."""
+        if not self.begin:
+            return blank_until(self.text, end)
+        return self.text[: self.begin] + blank(self.text[self.begin : end])
 
     def blocks_around(self, start: int, end: int) -> list[tuple[Block, Arm]]:
         """The blocks around all of this span, each with its branch."""
@@ -127,8 +138,8 @@ class Template:
 def read(text: str, placeholders: re.Pattern[str] | None = None, start: int = 0) -> Template:
     """Find the actions of a text and their nesting.
 
-    `placeholders` are other marks for text that is inserted later, such as `$N` in a script; they
-    are looked for from `start` on, the begin of a line.
+    `placeholders` are other marks for text that is inserted later, such as `$N` in a script. There
+    are only blanks before `start`, the begin of a line.
     """
     actions = list(_actions(text))
     if placeholders is not None:
@@ -136,7 +147,9 @@ def read(text: str, placeholders: re.Pattern[str] | None = None, start: int = 0)
         actions.sort(key=attrgetter("start"))
     made = _with_blocks(text, actions)
     inline = [block for block, _ in every_block(made.blocks, {}) if _is_inline(text, block)]
-    return _with_blocks(text, _joined(actions, inline)) if inline else made
+    made = _with_blocks(text, _joined(actions, inline)) if inline else made
+    made.begin = start
+    return made
 
 
 def read_apart(text: str) -> Template:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -135,11 +137,18 @@ def _atom(condition: str, scope: str, *, negated: bool = False) -> tuple[str, bo
 
 def arm_with(blocks: list[Block], start: int, end: int) -> Arm | None:
     """The branch of these blocks that contains this part of the text."""
-    for block in blocks:
-        for arm in block.arms:
-            if arm.start <= start and end <= arm.end:
-                return arm
-    return None
+    before = bisect_right(blocks, start, key=_START)
+    arms = blocks[before - 1].arms if before else []
+    return next((arm for arm in arms if arm.start <= start and end <= arm.end), None)
+
+
+def meeting(blocks: list[Block], start: int, end: int) -> list[Block]:
+    """Those of these blocks that meet this part of the text."""
+    first = bisect_right(blocks, start, key=_END)
+    return blocks[first : bisect_left(blocks, end, first, key=_START)]
+
+
+_START, _END = attrgetter("start"), attrgetter("end")
 
 
 def every_block(blocks: list[Block], path: Needs) -> Iterator[tuple[Block, Needs]]:

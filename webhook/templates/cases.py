@@ -13,11 +13,12 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from webhook.templates.actions import Template, blank
-from webhook.templates.blocks import LOOPS, Action, Arm, Block, Kind, Needs, every_block
+from webhook.templates.blocks import LOOPS, Arm, Block, Kind, Needs, every_block, meeting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from webhook.templates.blocks import Action
 
 _LEADING = re.compile(
     r"(?P<header>[|>][-+0-9]*[ \t]*(?:#[^\n]*)?\r?\n)(?P<blank>(?: *\r?\n)+)"
@@ -51,7 +52,7 @@ def views(template: Template, start: int, end: int, matters: Callable[[str], boo
     """
     atoms: list[str] = []
     needed: list[dict[str, bool]] = []
-    for block, path in every_block(template.blocks, {}):
+    for block, path in every_block(meeting(template.blocks, start, end), {}):
         if block.end <= start or end <= block.start:
             continue
         within = template.text[max(block.start, start) : min(block.end, end)]
@@ -69,37 +70,37 @@ def views(template: Template, start: int, end: int, matters: Callable[[str], boo
     return _cases(list(dict.fromkeys(atoms)), needed)
 
 
-def hidden(
-    template: Template, case: Case, mask: Callable[[Action], str], first: int, last: int
-) -> str:
+class Part:
     """A part of the text with placeholders for its actions and for inactive branches.
 
     The length and the line ends stay, so all indexes stay the same.
     """
-    actions = template.actions_in(first, last)
-    begin, behind = first, last  # with the actions at its ends
-    if actions:
-        begin, behind = min(first, actions[0].start), max(last, actions[-1].end)
-    pieces: list[str] = []
-    here = begin
-    spans: list[tuple[int, int, Action | None]] = [
-        (max(start, begin), min(end, behind), None)
-        for start, end in _hidden_spans(template.blocks, case)
-        if start < behind and begin < end
-    ]
-    spans += [(each.start, each.end, each) for each in actions]
-    for start, end, action in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if start < here:
-            continue
-        pieces.append(template.text[here:start])
-        if action is not None and action.kind is Kind.WRITES:
-            pieces.append(mask(action))
-        else:
-            pieces.append(blank(template.text[start:end]))
-        here = end
-    pieces.append(template.text[here:behind])
-    inside = "".join(pieces)[first - begin : last - begin]
-    return _LEADING.sub(_with_comments, inside)
+
+    def __init__(
+        self, template: Template, mask: Callable[[Action], str], first: int, last: int
+    ) -> None:
+        self._template, self._first, self._last = template, first, last
+        actions = template.actions_in(first, last)
+        begin = here = min(first, actions[0].start) if actions else first
+        pieces: list[str] = []
+        for each in actions:
+            raw = template.text[each.start : each.end]
+            pieces.append(template.text[here : each.start])
+            pieces.append(mask(each) if each.kind is Kind.WRITES else blank(raw))
+            here = each.end
+        pieces.append(template.text[here:last])
+        self._marked = "".join(pieces)[first - begin : last - begin]
+        self._blank = blank(template.text[first:last])
+
+    def text(self, case: Case) -> str:
+        """The part with only the branches of this case."""
+        first, last = self._first, self._last
+        pieces, here = list[str](), 0
+        for start, end in hidden_spans(self._template.blocks, case, first, last):
+            begin, behind = max(start - first, 0), min(end, last) - first
+            pieces += (self._marked[here:begin], self._blank[begin:behind])
+            here = behind
+        return _LEADING.sub(_with_comments, "".join((*pieces, self._marked[here:])))
 
 
 def _with_comments(found: re.Match[str]) -> str:
@@ -115,7 +116,8 @@ def _with_comments(found: re.Match[str]) -> str:
 
 def is_active(template: Template, case: Case, start: int, end: int) -> bool:
     """Whether no part of this span is in an inactive branch."""
-    return not any(a < end and start < b for a, b in _hidden_spans(template.blocks, case))
+    spans = hidden_spans(template.blocks, case, start, end)
+    return not any(a < end and start < b for a, b in spans)
 
 
 def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
@@ -134,15 +136,17 @@ def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
     return list(different.values())[:_MOST_VIEWS]
 
 
-def _hidden_spans(blocks: list[Block], case: Case) -> Iterator[tuple[int, int]]:
-    """The inactive branches."""
-    for block in blocks:
+def hidden_spans(
+    blocks: list[Block], case: Case, start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """The inactive branches of the blocks that meet this part, in their order."""
+    for block in meeting(blocks, start, end):
         chosen: Arm | None = None
         for arm in block.arms:
             if chosen is None and _holds(arm, case, first=arm is block.arms[0]):
                 chosen = arm
-                yield from _hidden_spans(arm.inner, case)
-            else:
+                yield from hidden_spans(arm.inner, case, start, end)
+            elif arm.start < end and start < arm.end:
                 yield arm.start, arm.end
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,22 +29,14 @@ class Region:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line, its place in the text, and its content."""
 
     start: int
     end: int  # with the line end
     text: str  # without it
-
-    @property
-    def indent(self) -> int:
-        return len(self.text) - len(self.text.lstrip(" \t"))
-
-    @property
-    def is_blank(self) -> bool:
-        said = self.text.strip()
-        return not said or said.startswith("#")
+    indent: int
+    is_blank: bool  # nothing, or a comment
 
 
 def lines_of(text: str, start: int = 0, end: int | None = None) -> Iterator[Line]:
@@ -52,7 +44,9 @@ def lines_of(text: str, start: int = 0, end: int | None = None) -> Iterator[Line
     end = len(text) if end is None else end
     while start < end:
         behind = text.find("\n", start, end) + 1 or end
-        yield Line(start, behind, text[start:behind].rstrip("\r\n"))
+        line = text[start:behind].rstrip("\r\n")
+        indent, said = len(line) - len(line.lstrip(" \t")), line.strip()
+        yield Line(start, behind, line, indent, not said or said.startswith("#"))
         start = behind
 
 
@@ -64,8 +58,17 @@ def manifests(text: str, within: Region | None = None) -> list[Region]:
     """
     within = within or Region(0, len(text))
     lines = list(lines_of(text, within.start, within.end))
-    taken = list(_json_blocks(lines))  # lines
-    found = [Region(lines[first].start, lines[last - 1].end) for first, last in taken]
+    found: list[Region] = []
+    taken: set[tuple[int, int]] = set()  # lines
+    is_taken = bytearray(len(lines))
+
+    def take(first: int, last: int) -> None:
+        found.append(Region(lines[first].start, lines[last - 1].end))
+        taken.add((first, last))
+        is_taken[first:last] = b"\1" * (last - first)
+
+    for block in _json_blocks(lines):
+        take(*block)
     heads = [
         (match["indent"], number)
         for number, line in enumerate(lines)
@@ -74,12 +77,11 @@ def manifests(text: str, within: Region | None = None) -> list[Region]:
     ]
     for indent, number in sorted(heads, key=lambda head: len(head[0])):
         first, last = _block(lines, number, len(indent))
-        if any(a <= number < b for a, b in taken) and not _is_text(lines, first, len(indent)):
+        if is_taken[number] and not _is_text(lines, first, len(indent)):
             continue
         if (first, last) in taken or not _is_manifest(lines[first:last], len(indent)):
             continue
-        taken.append((first, last))
-        found.append(Region(lines[first].start, lines[last - 1].end))
+        take(first, last)
     return found
 
 

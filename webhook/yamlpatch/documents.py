@@ -126,9 +126,12 @@ class Part(Stream):
         return _joined(parts(text, json=True) if self.json else _parts_of_yaml(text))
 
 
-def read(text: str, *, json: bool = False) -> Stream:
-    """The documents of a text. Unreadable parts are reported, and the rest is read."""
-    return _joined(parts(text, json=json))
+def read(text: str, *, json: bool = False, start: int = 0) -> Stream:
+    """The documents of a text. Unreadable parts are reported, and the rest is read.
+
+    There are only blanks before `start`, the begin of a line or the end of one.
+    """
+    return _joined(parts(text, json=json, start=start))
 
 
 def _joined(found: Iterable[Stream]) -> Stream:
@@ -139,9 +142,9 @@ def _joined(found: Iterable[Stream]) -> Stream:
     )
 
 
-def parts(text: str, *, json: bool = False) -> Iterator[Part]:
+def parts(text: str, *, json: bool = False, start: int = 0) -> Iterator[Part]:
     """The same one by one: the nodes of a document need many times the memory of its text."""
-    if text.lstrip()[:1] in {"{", "["}:
+    if text[start:].lstrip()[:1] in {"{", "["}:
         try:
             trees = json_tree.read(text)
         except json_tree.NotJsonError as error:
@@ -150,7 +153,7 @@ def parts(text: str, *, json: bool = False) -> Iterator[Part]:
                 return iter([Part((), (whole,), 0, len(text), json=True)])
         else:
             return iter([_collect(text, trees, 0, len(text), json=True)])
-    return _parts_of_yaml(text)
+    return _parts_of_yaml(text, start)
 
 
 def _collect(text: str, trees: Any, begin: int, behind: int, *, json: bool = False) -> Part:
@@ -177,22 +180,22 @@ def _collect(text: str, trees: Any, begin: int, behind: int, *, json: bool = Fal
     return Part(tuple(documents), tuple(unread), begin, behind, json)
 
 
-def _parts_of_yaml(text: str) -> Iterator[Part]:
+def _parts_of_yaml(text: str, begin: int = 0) -> Iterator[Part]:
     """Documents between `---`, as kubectl splits a file: a faulty one does not affect others.
 
     The markers cannot be in a scalar.
     """
-    for start, end in places_of_parts(text):
+    for start, end in places_of_parts(text, begin):
         try:
             yield _collect(text, yaml_tree.read(text, start, end), start, end)
         except yaml_tree.NotYamlError as error:
             yield Part((), (Unread(start, end, str(error), error.at),), start, end)
 
 
-def places_of_parts(text: str) -> Iterator[tuple[int, int]]:
-    """The begin and the end of each part of a text."""
-    start = 0
-    for found in chain(filter(None, [_AT_START.match(text)]), _MARKER.finditer(text)):
+def places_of_parts(text: str, begin: int = 0) -> Iterator[tuple[int, int]]:
+    """The begin and the end of each part of a text, from the begin of a line or its end on."""
+    start, first = begin, filter(None, [_AT_START.match(text, begin)])
+    for found in chain(first, _MARKER.finditer(text, begin)):
         marker = found.start("sign")
         is_empty = _BEFORE.fullmatch(text, start, marker) is not None
         if found["sign"] == "---":
@@ -202,7 +205,7 @@ def places_of_parts(text: str) -> Iterator[tuple[int, int]]:
                 start = begins
             continue
         end = text.find("\n", marker) + 1 or len(text)
-        if not (is_empty and start):  # else it is a second `...`
+        if not (is_empty and start > begin):  # else it is a second `...`
             yield start, end
         start = end
     if start < len(text):
