@@ -55,14 +55,6 @@ def text_of(file: str) -> str:
     return ""
 
 
-def stamp_of(file: str) -> tuple[int, int]:
-    """When the file was changed, and its size; results computed from it hold until then."""
-    with suppress(OSError):
-        status = os.stat(file)  # noqa: PTH116
-        return status.st_mtime_ns, status.st_size
-    return 0, 0
-
-
 def read_all(file: BinaryIO, limit: int = LIMIT) -> bytes:
     """Read a source without a known end: a pipe, or a file that grows."""
     pieces, size = [], 0

@@ -299,6 +299,8 @@ class Plan:
     is_patch: bool = False
     # The file has values of a chart, whatever members they have.
     is_values: bool = False
+    # Stands for the run: what is known of other files holds for as long.
+    run: object = field(default_factory=object, repr=False)
 
     def asks(self, code: str) -> bool:
         """Whether the rule with this code runs."""

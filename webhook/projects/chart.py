@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE
-from webhook.files.reading import UnreadableError, read_regular, stamp_of, text_of
+from webhook.files.reading import UnreadableError, read_regular, text_of
 from webhook.files.source import CHART, Source
 from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import fractions, legacy_pods
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from webhook.projects.merged_values import Values
 
 T = TypeVar("T")
-Release = tuple[Path, tuple[tuple[Path, str], ...]]  # a chart, and files with their charts
 
 _OWN = "values.yaml"
 _DEEPEST = 3  # charts in each other
@@ -51,26 +50,20 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
         return migrate_text(source, plan)
     plan = _planned(os.path.relpath(path, chart), source.text, plan)
     result = migrate_text(source, plan)
-    left: dict[str, str] = {}
-    for each in _meeting(path, chart) if legacy_pods.does_amounts(result) else ():
-        if os.path.realpath(path) != os.path.realpath(each):
-            name = os.path.relpath(each, chart)
-            left = {**_left(Question.of((each, name), [each], plan)), **left}
-    if left:
+    if left := _left_beside(path, chart, plan) if legacy_pods.does_amounts(result) else {}:
         plan = replace(plan, left=left)
         result = migrate_text(source, plan)
     if not legacy_pods.does_amounts(result):
         return result
-    files = _files_of_release(chart)
-    release = Question.of((chart, files), [file for _, file in files], plan)
+    release = Question.of(chart, plan)
     why = _why_held(release) or _why_left_alone(path, source, plan, release)
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
 
 
-def connected(path: str) -> frozenset[str]:
+def connected(path: str, plan: Plan) -> frozenset[str]:
     """The folders of the charts that need one another, around a file; none if it is in no chart."""
     chart = _chart_of(os.path.realpath(path))
-    charts = [] if chart is None else _closed([chart], lambda each: (*_users(each), *_used(each)))
+    charts = [] if chart is None else _closed([chart], _around, plan.run)
     return frozenset(map(str, charts))
 
 
@@ -80,25 +73,23 @@ def _planned(name: str, text: str, plan: Plan) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[T]):
-    """A question about files as they are now, in this run, so that its answer can be cached."""
+    """A question about files, whose answer is worked out once in a run."""
 
     about: T
-    changed: tuple[tuple[int, int], ...]
     options: tuple[object, ...]
     plan: Plan = field(compare=False)
 
     @classmethod
-    def of(cls, about: T, files: Iterable[str], plan: Plan) -> Self:
-        """The question `about` something, whose answer these files decide."""
-        codes = tuple(plan.codes), tuple(plan.ignored)
-        options = (*codes, plan.named, plan.below, plan.excluded)
-        return cls(about, tuple(map(stamp_of, files)), options, plan)
+    def of(cls, about: T, plan: Plan) -> Self:
+        """The question `about` something in the run that the plan is for."""
+        options = (plan.run, tuple(plan.codes), tuple(plan.ignored), plan.named, plan.below)
+        return cls(about, (*options, plan.excluded), plan)
 
 
-def _files_of_release(chart: Path) -> tuple[tuple[Path, str], ...]:
+def _files_of_release(chart: Path, plan: Plan) -> Iterator[tuple[Path, str]]:
     """The files of all charts that may be installed together, each with its chart."""
-    charts = _closed(_closed([chart], _users), _used)
-    return tuple((each, file) for each in charts for file, _ in _files(each))
+    charts = _closed(_closed([chart], _users, plan.run), _used, plan.run)
+    return ((each, file) for each in charts for file, _ in _files(each))
 
 
 def _is_in_run(plan: Plan) -> Callable[[str], bool]:
@@ -108,15 +99,15 @@ def _is_in_run(plan: Plan) -> Callable[[str], bool]:
 
 
 @lru_cache(maxsize=64)
-def _why_held(release: Question[Release]) -> str:
+def _why_held(release: Question[Path]) -> str:
     """Why no amount is renamed in these charts: templates and values find them by their names."""
     values: dict[Path, dict[str, Values]] = {}
     texts: list[tuple[str, str]] = []
     templates: list[tuple[str, str, str, Plan | None]] = []
     plan = replace(release.plan, held={}, left={})
     is_in_run = _is_in_run(plan)
-    main, files = release.about
-    for chart, file in files:
+    main = release.about
+    for chart, file in _files_of_release(main, plan):
         text, name = text_of(file), os.path.relpath(file, main)
         if line := legacy_pods.read_by_name(text, plan.settings):
             return legacy_pods.is_read(f"{name} (line {line})")
@@ -143,12 +134,12 @@ def _why_held(release: Question[Release]) -> str:
         return why
     for chart, its_own in values.items():
         others = [each for name, each in its_own.items() if name != _OWN]
-        if why := merged_values.why_unequal(_base(chart, values), others, plan):
+        if why := merged_values.why_unequal(_base(chart, values, plan), others, plan):
             return why
     return ""
 
 
-def _why_left_alone(path: str, source: Source, plan: Plan, release: Question[Release]) -> str:
+def _why_left_alone(path: str, source: Source, plan: Plan, release: Question[Path]) -> str:
     """Why amounts in values, or in a named template, wait: a pod that opted out may get them.
 
     Values say themselves to whom they belong.
@@ -166,10 +157,10 @@ def _why_left_alone(path: str, source: Source, plan: Plan, release: Question[Rel
 
 
 @lru_cache(maxsize=64)
-def _opt_outs(release: Question[Release]) -> list[tuple[str, str]]:
+def _opt_outs(release: Question[Path]) -> list[tuple[str, str]]:
     """The files with opt-out labels, and where these are."""
-    (main, files), found = release.about, []
-    for _, file in files:
+    main, found = release.about, []
+    for _, file in _files_of_release(main, release.plan):
         text = text_of(file)
         for each in _OPT_OUT.finditer(text):
             if not Comments(text).hold(each.start()):
@@ -178,11 +169,11 @@ def _opt_outs(release: Question[Release]) -> list[tuple[str, str]]:
     return found
 
 
-def _base(chart: Path, values: dict[Path, dict[str, Values]], depth: int = 0) -> Values:
+def _base(chart: Path, values: dict[Path, dict[str, Values]], plan: Plan, deep: int = 0) -> Values:
     """The values of a chart, over those of the charts that it uses."""
     base = merged_values.EMPTY
-    for inner in _used(chart) if depth < _DEEPEST else ():
-        given = _base(inner, values, depth + 1)
+    for inner in _used(chart, plan.run) if deep < _DEEPEST else ():
+        given = _base(inner, values, plan, deep + 1)
         for key in sorted(_names(chart, inner)):
             base = given.below(key).over(base)
     return values.get(chart, {}).get(_OWN, merged_values.EMPTY).over(base)
@@ -202,53 +193,79 @@ def _chart_of(path: str) -> Path | None:
     return next((each for each in above if (each / CHART).is_file()), None)
 
 
-def _meeting(path: str, chart: Path) -> Iterator[str]:
-    """The files that may produce a part of a pod in this file.
+def _left_beside(path: str, chart: Path, plan: Plan) -> dict[str, str]:
+    """What is not done in the other files that may produce a part of a pod in this file."""
+    is_template = "templates" in Path(os.path.relpath(path, chart)).parts
+    met, own = _meeting(Question.of((chart, is_template), plan)), os.path.realpath(path)
+    left: dict[str, str] = {}
+    for file, place, name in [*met]:
+        if place != own:
+            its = _left(Question.of((file, name), plan))
+            left = {**its, **left}
+            if not its:
+                del met[file, place, name]
+    return left
+
+
+@lru_cache(maxsize=64)
+def _meeting(question: Question[tuple[Path, bool]]) -> dict[tuple[str, str, str], None]:
+    """The files that may produce a part of a pod in a file of a chart: path, place and name.
 
     Templates may include those of all charts of a release. Values go from a chart to its subcharts,
-    and so do the amounts in a file of values.
+    and so do the amounts in a file of values. Where nothing is left, a file is not asked again.
     """
-    above = _closed([chart], _users)
-    is_template = "templates" in Path(os.path.relpath(path, chart)).parts
-    with_values = above if is_template else [*above, *_closed([chart], _used)]
-    for each in _closed(above, _used):
-        for file, is_part in _files(each):
-            if is_part or each in with_values:
-                yield file
+    (chart, is_template), run = question.about, question.plan.run
+    above = _closed([chart], _users, run)
+    with_values = above if is_template else [*above, *_closed([chart], _used, run)]
+    return {
+        (file, os.path.realpath(file), os.path.relpath(file, chart)): None
+        for each in _closed(above, _used, run)
+        for file, is_part in _files(each)
+        if is_part or each in with_values
+    }
 
 
-def _closed(charts: list[Path], step: Callable[[Path], Iterable[Path]]) -> list[Path]:
+def _closed(
+    charts: list[Path], step: Callable[[Path, object], Iterable[Path]], run: object
+) -> list[Path]:
     """These charts, and all that are reached by such steps."""
     found = list(charts)
     for each in found:  # the list grows
-        found += [other for other in dict.fromkeys(step(each)) if other not in found]
+        found += [other for other in dict.fromkeys(step(each, run)) if other not in found]
     return found
 
 
-def _users(chart: Path) -> Iterator[Path]:
+def _around(chart: Path, run: object) -> Iterator[Path]:
+    yield from _users(chart, run)
+    yield from _used(chart, run)
+
+
+def _users(chart: Path, run: object) -> Iterator[Path]:
     """The chart around this one, and the charts around and beside it that name it."""
     outer = chart.parent.parent
     if chart.parent.name == "charts" and (outer / CHART).is_file():
         yield outer
     neighbours = (mark.parent for mark in sorted(chart.parent.glob(f"*/{CHART}")))
-    yield from (each for each in (*neighbours, *chart.parents) if chart in _beside(each))
+    yield from (each for each in (*neighbours, *chart.parents) if chart in _beside(each, run))
 
 
-def _used(chart: Path) -> Iterator[Path]:
+def _used(chart: Path, run: object) -> Iterator[Path]:
     """The charts inside this one, and the charts beside it that it names."""
     yield from (mark.parent for mark in sorted(chart.glob(f"charts/*/{CHART}")))
-    yield from (each for each in _beside(chart) if (each / CHART).is_file())
+    yield from (each for each in _beside(chart, run) if (each / CHART).is_file())
 
 
-def _beside(chart: Path) -> Iterator[Path]:
-    for name in _DEPENDENCIES:
-        for place in _BESIDE.findall(text_of(str(chart / name))):
-            yield Path(os.path.normpath(chart / place))
+@lru_cache(maxsize=4096)
+def _beside(chart: Path, _run: object) -> list[Path]:
+    """The places beside a chart that it names."""
+    texts = (text_of(str(chart / name)) for name in _DEPENDENCIES)
+    named = (place for text in texts for place in _BESIDE.findall(text))
+    return [Path(os.path.normpath(chart / place)) for place in named]
 
 
 def _files(chart: Path) -> Iterator[tuple[str, bool]]:
     """The files of one chart that its templates can use, and whether each is a template."""
-    number = 0
+    number, readers = 0, None
     for folder, inner, files in os.walk(chart):
         here = Path(folder)
         is_part = "templates" in here.relative_to(chart).parts
@@ -259,15 +276,16 @@ def _files(chart: Path) -> Iterator[tuple[str, bool]]:
                 return
             is_read = name.endswith(_READ) and name not in _DEPENDENCIES
             if name.endswith(".txt") and name != "NOTES.txt":
-                is_read = is_part or _is_got(chart, name)
+                readers = _readers(chart) if readers is None else readers
+                is_read = is_part or any(".Files.Glob" in e or name in e for e in readers)
             if is_read:
                 yield str(here / name), is_part
 
 
-def _is_got(chart: Path, name: str) -> bool:
-    """Whether a template reads files that are not templates, and this may be one of them."""
+def _readers(chart: Path) -> list[str]:
+    """The templates that read files that are not templates."""
     texts = map(text_of, map(str, islice((chart / "templates").rglob("*.*"), _MOST)))
-    return any(".Files.Glob" in text or (".Files." in text and name in text) for text in texts)
+    return [text for text in texts if ".Files." in text]
 
 
 @lru_cache(maxsize=4096)

@@ -39,5 +39,5 @@ def groups(paths: Iterable[str], plan: Plan) -> list[list[str]]:
 
 def _group(path: str, plan: Plan) -> str:
     """The first chart of those that need one another, or file of kustomizations, of this file."""
-    files = kustomizations.together(path, plan) or chart.connected(path)
+    files = kustomizations.together(path, plan) or chart.connected(path, plan)
     return min(files or {os.path.realpath(path)})

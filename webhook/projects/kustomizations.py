@@ -46,7 +46,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     group = _group_of(path, plan)
     if group is None:
         return result
-    why = _held(Question.of(group, sorted(group.files), plan)).get(os.path.realpath(path), "")
+    why = _held(Question.of(group, plan)).get(os.path.realpath(path), "")
     return result.undone(why) if why else result
 
 
