@@ -167,8 +167,11 @@ def test_documents_that_all_fail_verification_are_read_in_their_own_part() -> No
         _hold([tried(size) for size in SIZES])
 
 
-def test_the_parts_of_a_long_text_are_compared_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As difflib looks at all of a part for each change in it."""
+@pytest.mark.parametrize("sizes", [(1200, 2400), (200, 400)])
+def test_the_parts_of_a_long_text_are_compared_one_by_one(
+    sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As difflib looks at all of a part for each change in it, and at all lines that are equal."""
     seen: list[int] = []
 
     def counted(junk: None, old: list[str], new: list[str], **more: bool) -> Any:
@@ -180,14 +183,14 @@ def test_the_parts_of_a_long_text_are_compared_one_by_one(monkeypatch: pytest.Mo
     def compared(size: int) -> int:
         seen.clear()
         old, new = (
-            [line for i in range(size) for line in (f"{i}:", f" {name}: 1", "b: 2")]
+            [line for i in range(size) for line in (f"{i}:", f" {name}: 1", "b: 2", "c: 3")]
             for name in ("old", "new")
         )
         found = [*diff.changes(old, new)]
-        assert found == [(at, at + 1, at, at + 1) for at in range(1, 3 * size, 3)]
+        assert found == [(at, at + 1, at, at + 1) for at in range(1, 4 * size, 4)]
         return sum(seen)
 
-    _hold([compared(20 * size) for size in SIZES])
+    _hold([compared(size) for size in sizes])
 
 
 def _hold(seen: list[int]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _CONTEXT = 3
 _FEW = 2_000  # lines; for longer texts, difflib may ignore lines that occur everywhere
+_MOST_ALIKE = 100_000  # pairs of equal lines
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\"\\\ud800-\udfff]*")
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _SHORT = {"\t": "\\t", "\n": "\\n", '"': '\\"', "\\": "\\\\"}
@@ -95,9 +96,15 @@ def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
     head = _alike(old, new)
     tail = _alike(reversed(old), reversed(new), most=min(len(old), len(new)) - head)
     whole = (head, len(old) - tail, head, len(new) - tail)
-    parts = [whole] if whole[1] - head <= _FEW else _between_landmarks(old, new, whole)
+    is_little = _is_little(old[head : whole[1]])
+    parts = [whole] if is_little else _between_landmarks(old, new, whole)
     for part in parts:
         yield from _compared(old, new, part)
+
+
+def _is_little(lines: Sequence[str]) -> bool:
+    """Whether difflib may compare them at once: for each change it asks where their equals are."""
+    return len(lines) <= _FEW and sum(n * n for n in Counter(lines).values()) <= _MOST_ALIKE
 
 
 def _compared(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
