@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.draft import copied
 from webhook.core.edits import Append, Remove, Set
 from webhook.formats import legacy_pods
 from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, cause_of
@@ -353,6 +354,8 @@ def _is_open(text: str, end: int) -> bool:
 
 def without(data: Any, places: list[Path], at: Path = ROOT) -> Any:
     """A copy of the data without these members."""
+    if not places:
+        return copied(data)
     if isinstance(data, dict):
         return {
             name: without(value, places, at / name)

@@ -21,9 +21,9 @@ def walk(
         if place in without:
             continue
         if isinstance(here, dict):
-            below = [(place / str(key), item) for key, item in here.items()]
+            below = [(Path((*place, str(key))), item) for key, item in here.items()]
         elif isinstance(here, list):
-            below = [(place / position, item) for position, item in enumerate(here)]
+            below = [(Path((*place, position)), item) for position, item in enumerate(here)]
         else:
             continue
         waiting.extend(reversed(below))

@@ -7,7 +7,7 @@ template is computed. Blanks go as in Helm (`{{-`), and as in Ansible, where a b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
@@ -35,6 +35,8 @@ class Form:
     """A template that can be filled in. Conditions and actions are named as in an edited text."""
 
     template: Template
+    # The last combination, and its texts and actions that write, one after the other.
+    _chosen: dict[object, list[str | tuple[str, int]]] = field(default_factory=dict)
 
     @cached_property
     def conditions(self) -> dict[int, Condition]:
@@ -54,9 +56,13 @@ class Form:
         `text_of` returns what an action at a place writes. If nothing is chosen, all branches
         follow one another.
         """
-        found: list[str] = []
-        _fill(self._pieces, chosen, text_of, found)
-        return "".join(found)
+        key = None if chosen is None else tuple(chosen.items())
+        if key not in self._chosen:
+            found: list[str | tuple[str, int]] = []
+            _choose(self._pieces, chosen, found)
+            self._chosen = {key: found}  # usually it is asked for again at once
+        chosen_pieces = self._chosen[key]
+        return "".join([e if isinstance(e, str) else text_of(*e) for e in chosen_pieces])
 
     @cached_property
     def _pieces(self) -> list[Piece]:
@@ -111,24 +117,21 @@ class Form:
         return self.conditions.get(id(arm)), arm.wanted, pieces
 
 
-def _fill(
+def _choose(
     pieces: list[Piece],
     chosen: Mapping[Condition, int] | None,
-    text_of: Callable[[str, int], str],
-    found: list[str],
+    found: list[str | tuple[str, int]],
 ) -> None:
     for each in pieces:
-        if isinstance(each, str):
+        if not isinstance(each, list):
             found.append(each)
-        elif isinstance(each, tuple):
-            found.append(text_of(*each))
         elif chosen is None:
             for *_, inner in each:
-                _fill(inner, chosen, text_of, found)
+                _choose(inner, chosen, found)
         else:
             inner, times = _chosen_arm(each, chosen)
             for _ in range(times):
-                _fill(inner, chosen, text_of, found)
+                _choose(inner, chosen, found)
 
 
 def _chosen_arm(
