@@ -88,6 +88,18 @@ def test_each_zone_gets_a_replica(
     assert second == "zone-b"
 
 
+def test_a_node_with_gpus_is_better_than_a_node_with_a_replica(
+    cluster: ControlPlane, namespace: str, node: Callable[..., None]
+) -> None:
+    node("no-gpus", "64")
+    node("gpus-1", "1", **{"nvidia.com/gpu.present": "true"})
+    node("gpus-2", "1", **{"nvidia.com/gpu.present": "true"})
+    _deployed(cluster, namespace, 2)
+    first, second = _places(cluster, namespace, 2)
+    assert first.startswith("gpus-")
+    assert second == "no-gpus"
+
+
 def test_no_replica_is_on_a_windows_node(
     cluster: ControlPlane, namespace: str, node: Callable[..., None]
 ) -> None:
