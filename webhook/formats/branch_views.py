@@ -119,12 +119,13 @@ class BranchViews:
         texts: set[str] = set()
         for known in self._known:
             case = Case(known, rest)
-            shown = self._shown(case)
-            if shown in texts:
+            part = self._part.text(case)
+            if part in texts:
                 continue
-            texts.add(shown)
+            texts.add(part)
             if all_alike and len({*known.values()}) > 1:
                 continue
+            shown = self._before + part
             stream = self.read(shown)
             if stream.unread:
                 self.why = stream.unread[0].reason
@@ -135,16 +136,14 @@ class BranchViews:
         """The same case without the irrelevant conditions: additions are possible there."""
         if case.rest is Rest.NONE:
             return ()
-        return self.read(self._shown(Case(case.known, Rest.NONE))).documents
+        return self.read(self._before + self._part.text(Case(case.known, Rest.NONE))).documents
 
     def read(self, text: str) -> Stream:
         """The documents of a text, read once: many cases have the same text."""
-        if text not in self._streams:
-            self._streams[text] = documents.read(text, start=self._begin)
-        return self._streams[text]
-
-    def _shown(self, case: Case) -> str:
-        return self._before + self._part.text(case)
+        key = text[self._begin :]
+        if key not in self._streams:
+            self._streams[key] = documents.read(text, start=self._begin)
+        return self._streams[key]
 
     def show(self, start: int, end: int) -> bool:
         """Whether all of this span is active in any view."""

@@ -141,7 +141,7 @@ def read(text: str, placeholders: re.Pattern[str] | None = None, start: int = 0)
     `placeholders` are other marks for text that is inserted later, such as `$N` in a script. There
     are only blanks before `start`, the begin of a line.
     """
-    actions = list(_actions(text))
+    actions = list(_actions(text, start))
     if placeholders is not None:
         actions += _placeholders(text, list(actions), placeholders, start)
         actions.sort(key=attrgetter("start"))
@@ -241,11 +241,12 @@ def _joined(actions: list[Action], inline: list[Block]) -> list[Action]:
     return sorted([*kept, *made], key=attrgetter("start"))
 
 
-def _actions(text: str) -> Iterator[Action]:
-    literal = [match.span() for match in _LITERAL.finditer(text)] if "{%" in text else []
+def _actions(text: str, begin: int = 0) -> Iterator[Action]:
+    has_literal = text.find("{%", begin) >= 0
+    literal = [match.span() for match in _LITERAL.finditer(text, begin)] if has_literal else []
     starts = [start for start, _ in literal]
-    has_end = _GO_END.search(text) is not None
-    for match in _ACTION.finditer(text):
+    has_end = _GO_END.search(text, begin) is not None
+    for match in _ACTION.finditer(text, begin):
         start, end = match.span()
         before = bisect_left(starts, start)
         if before and end < literal[before - 1][1]:
