@@ -40,15 +40,19 @@ class _BrokenError(Exception):
 
 @dataclass(slots=True)
 class Reader:
-    """The data of texts; `_known` has those of the blocks that were read."""
+    """The data of texts; `_known` has those of the blocks, and `_read` of the documents so far."""
 
     _known: dict[str, Any] = field(default_factory=dict)
+    _read: dict[str, list[Any] | None] = field(default_factory=dict)
 
     def read(self, text: str) -> list[Any] | None:
         """The documents; None if readers do not agree on them. Equal blocks share their data."""
         found: list[Any] = []
         for start, end in documents.places_of_parts(text):
-            read = self._document(text[start:end])
+            document = text[start:end]
+            if document not in self._read:
+                self._read[document] = self._document(document)
+            read = self._read[document]
             if read is None:
                 return None
             found += read

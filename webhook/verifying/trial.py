@@ -252,6 +252,8 @@ class _Webhook:
 
     plan: Plan
     _reader: Reader = field(default_factory=Reader)
+    # By id(): objects and what they became. Equal documents of two texts have the same objects.
+    _left: dict[int, tuple[Raw, Raw | None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, result: FileResult, plan: Plan) -> _Webhook:
@@ -292,7 +294,11 @@ class _Webhook:
         """The objects as the webhook leaves them; None if that is not known of one."""
         made = []
         for each in objs or ():
-            left = _through(each, self.plan)
+            if id(each) not in self._left:
+                if len(self._left) > _MOST:
+                    self._left.clear()
+                self._left[id(each)] = each, _through(each, self.plan)
+            left = self._left[id(each)][1]
             if left is None:
                 return None
             made.append(left)
