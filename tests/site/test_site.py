@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.reports import browser
 
@@ -100,32 +101,51 @@ PAGES = (
     "docs/comparison.html",
 )
 _AXE = (files("axe_core_python") / "axe.min.js").read_text()
+_LOOKS = {"light and wide": (False, (1280, 900)), "dark and narrow": (True, (390, 844))}
+IS_NIGHTLY = settings.get_current_profile_name() == "nightly"
 
 
-@pytest.mark.parametrize(
-    ("dark", "size"),
-    [(False, (1280, 900)), (True, (390, 844))],
-    ids=["light and wide", "dark and narrow"],
-)
+def opened(program: browser.Browser, url: str, look: str) -> browser.Page:
+    dark, size = _LOOKS[look]
+    page = browser.Page(program, dark=dark, size=size)
+    page.open(url)
+    return page
+
+
+@pytest.mark.parametrize("look", _LOOKS)
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_accessible_and_loads_nothing_from_elsewhere(
-    path: str,
-    dark: bool,  # noqa: FBT001 - of a table
-    size: tuple[int, int],
-    address: str,
-    chromium: browser.Browser,
+def test_a_page_fits_and_loads_nothing_from_elsewhere(
+    path: str, look: str, address: str, chromium: browser.Browser
 ) -> None:
-    page = browser.Page(chromium, dark=dark, size=size)
-    page.open(address + path)
+    page = opened(chromium, address + path, look)
+    assert page.complaints == []
+    assert [url for url in page.requests if not url.startswith((address, "data:"))] == []
+    _, size = _LOOKS[look]
+    assert page.run("document.documentElement.scrollWidth") == size[0], "it scrolls sideways"
+    assert page.run("document.querySelector('h1').innerText.length > 0") is True
+
+
+# axe-core takes seconds for a long page: one look for each, `make nightly` has both.
+_LOOKED_AT = [
+    (path, look)
+    for number, path in enumerate(PAGES)
+    for turn, look in enumerate(_LOOKS, number)
+    if IS_NIGHTLY or turn % 2 == 0
+]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("path", "look"), _LOOKED_AT)
+def test_a_page_is_accessible(
+    path: str, look: str, address: str, chromium: browser.Browser
+) -> None:
+    page = opened(chromium, address + path, look)
     page.run(f"{_AXE};0")
     found = page.run(
         "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html.slice(0, 200))]))"
     )
     assert found == []
     assert page.complaints == []
-    assert [url for url in page.requests if not url.startswith((address, "data:"))] == []
-    assert page.run("document.documentElement.scrollWidth") == size[0], "it scrolls sideways"
-    assert page.run("document.querySelector('h1').innerText.length > 0") is True
 
 
 def test_search_finds_a_rule(address: str, chromium: browser.Browser) -> None:
