@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from tests.cluster import helm
-from tests.projects.chart_flows import COMBINED, KEPT, LOOKING
+from tests.projects.chart_flows import COMBINED, KEPT, LOOKING, UNSURE
 from tests.projects.test_chart_flows import CHART, looked_at
 from webhook.files.results import Plan
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
 from webhook.kube import quantity
-from webhook.kube.pod import as_map
+from webhook.kube.pod import as_items, as_map
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.cluster.controlplane import ControlPlane
     from tests.projects.chart_flows import Files
 
-HELD = {**COMBINED, **{way: files for way, (files, _) in LOOKING.items()}}
+HELD = {**COMBINED, **{way: files for way, (files, _) in (LOOKING | UNSURE).items()}}
 
 
 @pytest.mark.parametrize("files", KEPT.values(), ids=KEPT)
@@ -49,7 +49,7 @@ def test_a_migrated_chart_makes_what_the_rules_made(
 
 @pytest.mark.parametrize("files", HELD.values(), ids=HELD)
 def test_a_chart_that_waits_would_make_something_else(files: Files, tmp_path: Path) -> None:
-    """Else it would wait without need: with each of its files migrated alone, the pods differ."""
+    """Else it would wait without need: with each of its files migrated alone, objects differ."""
     alone = {name: _alone(name, text) for name, text in files.items()}
 
     assert any(_pods(a) != _pods(_by_rules(b)) for b, a in _made(tmp_path, files, alone))
@@ -85,12 +85,12 @@ def _by_rules(text: str) -> str:
 
 
 def _pods(text: str) -> list[Any]:
-    """The pods, with amounts as numbers; 0 is none. A member that stands twice is not valid."""
+    """The objects, with amounts as numbers; 0 is none. A member that stands twice is not valid."""
     read = documents.read(text).documents
     pods = [each.data for each in read if each.data and not each.duplicates]
     for pod in pods:
-        for container in pod["spec"]["containers"]:
-            resources = as_map(container.get("resources"))
+        for _, container in as_items(pod["spec"].get("containers")):
+            resources = {**as_map(container.get("resources"))}
             for section in ("limits", "requests"):
                 found = {k: quantity.parse(v) for k, v in as_map(resources.get(section)).items()}
                 resources[section] = {name: amount for name, amount in found.items() if amount}

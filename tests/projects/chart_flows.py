@@ -346,6 +346,255 @@ LOOKING: dict[str, tuple[Files, str]] = {
     ),
 }
 
+
+def of_kind(version: str, kind: str, spec: str) -> str:
+    """An object that is no pod, behind a pod with the resources."""
+    head = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: o}}\n"
+    return f"{pod(WHOLE)}---\n{head}{spec}\n"
+
+
+def pairs(said: str, section: str = "limits", of_map: str = LIMITS) -> str:
+    """A section that a loop over a map writes."""
+    return (
+        f"\n      {section}:\n        {{{{- range $k, $v := {of_map} }}}}"
+        f"\n        {said}\n        {{{{- end }}}}"
+    )
+
+
+def asking(requests: str, limits: str = "") -> str:
+    """Resources by the text of both sections."""
+    first = f"\n      limits: {limits}" if limits else ""
+    return f"{first}\n      requests: {requests}"
+
+
+_LIMITS_ALONE = f"{{{{- toYaml {LIMITS} | nindent 8 }}}}"
+_PLAIN = "{{ $k }}: {{ $v }}"
+_ARGS = "    args: [{{ toJson .Values.resources.limits | quote }}]\n    resources:"
+_NAMED = f"metadata: {{name: o, annotations: {{given: {{{{ toJson {LIMITS} | quote }}}}}}}}"
+_COLUMNS = helper(f"      limits:\n{{{{ toYaml {LIMITS} | indent 8 }}}}", "m")
+REQUESTED, PART, OTHER, UNKNOWN = (
+    "writes them as requests without the same limits",
+    "writes a part of them",
+    "makes something else of them",
+    "may write them elsewhere than into the resources of a container, in kind Pod",
+)
+
+# Templates that write amounts not only as resources of a container, or not as they are; the second
+# text is in the reason.
+UNSURE: dict[str, tuple[Files, str]] = {
+    "limits of values as requests": (of(pod(asking(_LIMITS_ALONE)), given(2)), REQUESTED),
+    "the same with `with`, as JSON": (
+        of(
+            pod(
+                "\n      {{- with .Values.resources }}\n      requests: {{ .limits | toJson }}"
+                "\n      {{- end }}"
+            )
+        ),
+        REQUESTED,
+    ),
+    "the same in a loop": (of(pod(pairs(_PLAIN, "requests"))), REQUESTED),
+    "the same of a helper": (
+        of(
+            pod('\n      requests: {{- include "m" . | nindent 8 }}'),
+            h=helper(f"{{{{ toYaml {LIMITS} }}}}", "m"),
+        ),
+        REQUESTED,
+    ),
+    "the same in a helper": (
+        of(
+            pod('{{- include "m" .Values.resources | nindent 6 }}'),
+            h=helper("requests: {{- toYaml .limits | nindent 2 }}", "m"),
+        ),
+        REQUESTED,
+    ),
+    "the same in another pod": (
+        of(pod(WHOLE), x=given(1)) | {"templates/q.yaml": pod(asking(_LIMITS_ALONE), name="q")},
+        REQUESTED,
+    ),
+    "requests of values beside limits under another condition": (
+        of(
+            pod(
+                "\n      {{- if .Values.limited }}\n      limits:"
+                f" {_LIMITS_ALONE}\n      {{{{- end }}}}\n      requests: {_LIMITS_ALONE}"
+            )
+        ),
+        REQUESTED,
+    ),
+    "requests of values beside limits of another map": (
+        of(
+            pod(asking(_LIMITS_ALONE, "{{- toYaml .Values.other.limits | nindent 8 }}")),
+            all=f"other: {{limits: {{cpu: 1}}}}\nresources: {given(2)}\n",
+        ),
+        REQUESTED,
+    ),
+    "half of each amount in a loop": (
+        of(pod(pairs("{{ $k }}: {{ divf $v 2 }}")), given(1)),
+        OTHER,
+    ),
+    "thousandths of each amount in a loop": (of(pod(pairs("{{ $k }}: {{ $v }}m"))), UNKNOWN),
+    "half of some amounts in a loop": (
+        of(
+            pod(
+                pairs('{{ $k }}: {{ if eq $k "cpu" }}{{ $v }}{{ else }}{{ mulf $v 0.5 }}{{ end }}')
+            ),
+            given(1),
+        ),
+        OTHER,
+    ),
+    "a fraction instead of 0 in a loop": (
+        of(pod(pairs("{{ $k }}: {{ $v | default 0.5 }}")), given(0)),
+        PART,
+    ),
+    "amounts in a text that is changed": (
+        of(pod(f'\n      limits: {{{{- toYaml {LIMITS} | replace "2" "0.5" | nindent 8 }}}}')),
+        OTHER,
+    ),
+    "amounts of another loop": (
+        of(
+            pod(
+                f"\n      limits:\n        {{{{- range $k, $_ := {LIMITS} }}}}"
+                "\n        {{- range $_, $v := $.Values.counts }}\n        {{ $k }}: {{ $v }}"
+                "\n        {{- end }}\n        {{- end }}"
+            ),
+            all=f"counts: [0.5]\nresources: {given(2)}\n",
+        ),
+        PART,
+    ),
+    "a Queue of Volcano": (
+        of(
+            of_kind(
+                "scheduling.volcano.sh/v1beta1",
+                "Queue",
+                f"spec:\n  capability: {{{{- toYaml {LIMITS} | nindent 4 }}}}",
+            )
+        ),
+        "in kind Queue",
+    ),
+    "a PodGroup": (
+        of(
+            of_kind(
+                "scheduling.volcano.sh/v1beta1",
+                "PodGroup",
+                f"spec:\n  minResources:\n    {{{{- toYaml {LIMITS} | nindent 4 }}}}",
+            )
+        ),
+        "in kind PodGroup",
+    ),
+    "a NodePool": (
+        of(of_kind("karpenter.sh/v1", "NodePool", f"spec:\n  limits: {{{{ toJson {LIMITS} }}}}")),
+        "in kind NodePool",
+    ),
+    "names in a ClusterQueue": (
+        of(
+            of_kind(
+                "kueue.x-k8s.io/v1beta1",
+                "ClusterQueue",
+                "spec:\n  resourceGroups:\n"
+                f"  - coveredResources: [cpu{{{{- range $k, $v := {LIMITS} }}}}, "
+                '"{{ $k }}"{{ end }}]',
+            )
+        ),
+        PART,
+    ),
+    "a kind that is computed": (
+        of(
+            of_kind(
+                "v1",
+                '{{ include "k" . }}',
+                "spec:\n  limits:\n  - type: Container\n    default: "
+                f"{{{{- toYaml {LIMITS} | nindent 6 }}}}",
+            ),
+            h=helper("LimitRange", "k"),
+        ),
+        "in an object of a kind that is not known",
+    ),
+    "a kind by a condition": (
+        of(
+            pod(WHOLE)
+            + "---\n"
+            + pod(WHOLE, name="q").replace(
+                "kind: Pod", "kind: {{ if .Values.other }}Other{{ else }}Pod{{ end }}"
+            ),
+            all=f"other: true\nresources: {given(2)}\n",
+        ),
+        "in an object of a kind that is not known",
+    ),
+    "resources of a kind that is not known": (
+        of(
+            pod(WHOLE)
+            + "---\n"
+            + pod(WHOLE, name="q")
+            .replace("kind: Pod", "kind: Sandbox")
+            .replace("apiVersion: v1", "apiVersion: example.com/v1")
+        ),
+        "in kind Sandbox",
+    ),
+    "a helper in a quota, too": (
+        of(
+            of_kind("v1", "ResourceQuota", 'spec:\n  hard: {{- include "m" . | nindent 4 }}'),
+            h=helper(f"{{{{ toYaml {LIMITS} }}}}", "m"),
+        ),
+        "in kind ResourceQuota",
+    ),
+    "amounts of a helper in another object, too": (
+        of(
+            pod('{{- include "m" . | nindent 6 }}')
+            + "---\napiVersion: example.com/v1\nkind: Sandbox\nmetadata: {name: o}\n"
+            'spec: {{- include "m" . | nindent 2 }}\n',
+            "{}",
+            h=helper(f"limits:\n  {OLD}: 2", "m"),
+        ),
+        "in kind Sandbox",
+    ),
+    "arguments of the container": (
+        of(pod(WHOLE).replace("    resources:", _ARGS)),
+        UNKNOWN,
+    ),
+    "an annotation": (
+        of(pod(WHOLE).replace("metadata:\n  name: p\n", f"{_NAMED}\n")),
+        UNKNOWN,
+    ),
+    "names of variables": (
+        of(
+            pod(WHOLE).replace(
+                "    resources:",
+                f"    env:\n    {{{{- range $k, $v := {LIMITS} }}}}\n"
+                "    - {name: {{ $k | quote }}}\n    {{- end }}\n    resources:",
+            )
+        ),
+        PART,
+    ),
+    "all values in an annotation": (
+        of(
+            pod(WHOLE).replace(
+                "  name: p\n",
+                "  name: p\n  annotations:\n    given: {{ toYaml .Values | quote }}\n",
+            )
+        ),
+        UNKNOWN,
+    ),
+    "a key that an action makes": (
+        of(
+            pod(f"\n      {{{{ .Values.section }}}}: {{{{- toYaml {LIMITS} | nindent 8 }}}}"),
+            all=f"section: requests\nresources: {given(2)}\n",
+        ),
+        PART,
+    ),
+    "a helper whose first column is trimmed": (
+        of(pod('\n{{ template "m" . }}'), h=_COLUMNS),
+        "in kind Pod",
+    ),
+    "a section of another branch": (
+        of(
+            pod(
+                "\n      {{- if .Values.x }}\n      limits:\n      {{- else }}\n      requests:"
+                f"\n      {{{{- end }}}}\n        {{{{- toYaml {LIMITS} | nindent 8 }}}}"
+            )
+        ),
+        REQUESTED,
+    ),
+}
+
 # Templates that keep the amounts as they are: they must be migrated, with all values.
 KEPT: dict[str, Files] = {
     "all of the resources": of(pod(WHOLE), x=given(4), y=given(0)),
@@ -452,6 +701,76 @@ KEPT: dict[str, Files] = {
             "\n        {{- end }}"
         ),
         all="gpus: 2\nmore: {cpu: 1}\n",
+    ),
+    "requests and limits of the same limits": of(
+        pod(asking(_LIMITS_ALONE, _LIMITS_ALONE)), x=given(4)
+    ),
+    "sections under their own conditions": of(
+        pod(
+            "\n      {{- with .Values.resources }}\n      {{- with .limits }}\n      limits:"
+            "\n        {{- toYaml . | nindent 8 }}\n      {{- end }}"
+            "\n      {{- with .requests }}\n      requests:"
+            "\n        {{- toYaml . | nindent 8 }}\n      {{- end }}\n      {{- end }}"
+        ),
+        given(2, 2),
+        x=given(4, 4),
+    ),
+    "sections in loops": of(
+        pod(pairs(_PLAIN) + pairs(_PLAIN, "requests", LIMITS.replace("limits", "requests"))),
+        given(2, 2),
+    ),
+    "both sections in one loop": of(
+        pod(
+            "\n      {{- range $section, $given := .Values.resources }}"
+            "\n      {{ $section }}: {{- toYaml $given | nindent 8 }}\n      {{- end }}"
+        ),
+        x=given(4),
+    ),
+    "resources of a workload in one of two versions": of(
+        "{{- if .Values.old }}\napiVersion: v1\n{{- else }}\napiVersion: v1\n{{- end }}\n"
+        + pod(WHOLE).replace("apiVersion: v1\n", "")
+    ),
+    "a helper in columns of its own": of(
+        pod('\n{{ template "m" . }}'),
+        h=_COLUMNS.replace("-}}", "}}"),
+    ),
+    "a helper with the whole pod": of(
+        '{{ include "p" . }}\n', h=helper(pod(WHOLE), "p"), x=given(4)
+    ),
+    "a helper with the container": of(
+        f'{HEAD.format("p")}{TOLERATED}  containers:\n  {{{{- include "m" . | nindent 2 }}}}\n',
+        h=helper(
+            "- name: c\n  image: i\n  resources: {{- toYaml .Values.resources | nindent 4 }}", "m"
+        ),
+    ),
+    "lines of other values in columns of their own": of(
+        pod(
+            WHOLE,
+            "  nodeSelector:\n{{ toYaml .Values.nodes | indent 4 }}\n  hostNetwork: false\n",
+        ),
+        all=f"nodes: {{pool: a}}\nresources: {given(2)}\n",
+    ),
+    "a variable with the resources": of(
+        pod("{{- toYaml $r | nindent 6 }}", before="{{- $r := .Values.resources }}\n")
+    ),
+    "a variable of the same name in another loop": of(
+        pod(
+            pairs(_PLAIN),
+            "  nodeSelector:\n    {{- range $k, $v := .Values.nodes }}"
+            "\n    {{ $k }}: {{ $v }}\n    {{- end }}\n",
+        ),
+        all=f"nodes: {{pool: a}}\nresources: {given(2)}\n",
+    ),
+    "a helper that any value goes through": of(
+        pod(WHOLE).replace("name: p", 'name: {{ include "q" .Values.name }}'),
+        all=f"name: p\nresources: {given(2)}\n",
+        h=helper("{{ . | quote }}", "q"),
+    ),
+    "a checksum of all values": of(
+        pod(WHOLE).replace(
+            "  name: p\n",
+            "  name: p\n  annotations:\n    sum: {{ toYaml .Values.resources.cpu | sha256sum }}\n",
+        )
     ),
     "a comment with the current name": of(
         '{{/* hasKey .Values.resources.limits "nvidia.com/gpu" */}}\n' + pod(WHOLE)

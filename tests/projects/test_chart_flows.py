@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.projects.chart_flows import COMBINED, KEPT, LOOKING, NEW, OLD, helper, of, pod
+from tests.projects.chart_flows import COMBINED, KEPT, LOOKING, NEW, OLD, UNSURE, helper, of, pod
 from webhook.cli.workers import judge
 from webhook.files.results import Plan, Status
 
@@ -51,6 +51,13 @@ def test_amounts_wait_where_templates_look_at_names(
     files: Files, function: str, tmp_path: Path
 ) -> None:
     assert_all_wait(looked_at(tmp_path, files), f", {function}) looks at names of resources")
+
+
+@pytest.mark.parametrize(("files", "said"), UNSURE.values(), ids=UNSURE)
+def test_amounts_wait_where_not_only_resources_of_containers_get_them(
+    files: Files, said: str, tmp_path: Path
+) -> None:
+    assert_all_wait(looked_at(tmp_path, files), "(line ", said)
 
 
 @pytest.mark.parametrize("files", KEPT.values(), ids=KEPT)

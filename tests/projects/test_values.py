@@ -134,7 +134,7 @@ def test_amounts_wait_where_an_object_without_pods_gets_them_too(kind: str, tmp_
         "templates/pod.yaml": f"{pod(MADE)}---\n{head}{ELSEWHERE[kind]}",
         "values.yaml": resources(2),
     }
-    assert_all_wait(tmp_path, files, f", {kind}) gets them, too")
+    assert_all_wait(tmp_path, files, f"resources of a container, in kind {kind}")
 
 
 def test_an_object_without_pods_may_get_other_values(tmp_path: Path) -> None:

@@ -1,21 +1,21 @@
 """What a chart's actions do with GPU amounts: texts and values in, what depends on the names out.
 
-An amount may be renamed where each action that gets it writes it as it is. The functions that do
-are listed here. Any other function may look at the names of resources, or may put amounts of
-several places together.
+An amount may be renamed where each action that gets it writes it as it is, at a known place
+(known_places.py). The functions that do are listed here. Any other function may look at the names
+of resources, or may put amounts of several places together.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.formats.mentions import Comments
 from webhook.kube import pod
 from webhook.kube.walk import walk
-from webhook.templates import actions, expressions
+from webhook.projects.seen_amounts import ANY, ANYTHING, KEY, Seen, Uses, Write
+from webhook.templates import actions, expressions, written
 from webhook.templates.blocks import Kind
 from webhook.templates.expressions import At, Call, Constant, Expression, Text
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from webhook.core.settings import Settings
+    from webhook.projects.seen_amounts import Source
 
 SECTIONS = frozenset(pod.SECTIONS)
 _READS = {"fromJson", "fromJsonArray", "fromYaml", "fromYamlArray", "mustFromJson"}
@@ -31,16 +32,19 @@ _READS = {"fromJson", "fromJsonArray", "fromYaml", "fromYamlArray", "mustFromJso
 _KEEPS = _READS | {
     *("and", "coalesce", "deepCopy", "default", "fail", "first", "float64", "indent", "int"),
     *("int64", "keys", "last", "list", "mustDeepCopy", "mustToJson", "mustToPrettyJson"),
-    *("mustToYaml", "nindent", "or", "quote", "required", "rest", "sha256sum", "sortAlpha"),
+    *("mustToYaml", "nindent", "or", "quote", "required", "rest", "sortAlpha"),
     *("squote", "ternary", "toJson", "toPrettyJson", "toRawJson", "toString", "toYaml", "tpl"),
     *("trim", "tuple", "uniq", "values"),
 }
+_PARTS = {"keys", "list", "rest", "sortAlpha", "tuple", "uniq", "values"}  # no whole map
+_SAME_AS = _KEEPS - _PARTS - {"and", "coalesce", "default", "first", "last", "or", "ternary"}
+_MERGES = {"merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite"}
 _INCLUDES = {"include", "template"}
 # They compare whole names, or look a member up by its whole name.
 _LOOKS = {"dig", "get", "index", "omit", "pick", "pluck"}
 _ASKS = {
     *("empty", "eq", "ge", "gt", "has", "hasKey", "kindIs", "kindOf", "le", "len", "lt"),
-    *("mustHas", "ne", "not", "typeIs", "typeOf"),
+    *("mustHas", "ne", "not", "sha1sum", "sha256sum", "typeIs", "typeOf"),
 }
 _MAKES = {"dict", "set"}  # with the names of members
 _TEXTS = {"cat", "join", "lower", "print", "printf", "replace", "trimPrefix", "trimSuffix"}
@@ -50,52 +54,7 @@ _TESTS = {*_SAME, "regexMatch", "mustRegexMatch"}
 _WORD = re.compile(r"\w{3,}")
 _ENTRY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)[\"']?[ \t]*:")
 _KEY = re.compile(r"([\w-]+)[\"']?[ \t]*:")
-_KIND = re.compile(r"^(?:kind:[ \t]*[\"']?(?P<kind>\w+)|---)", re.MULTILINE)
-# Where an amount is no request of a pod: it counts for a namespace, or another program reads it.
-_OTHERS = {"ConfigMap", "LimitRange", "ResourceQuota", "Secret"}
 _MOST_ROUNDS = 8  # in which members of made maps and what is included are found
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What an expression may give: a map with amounts or a part of it, and known texts."""
-
-    amounts: bool = False
-    texts: frozenset[str] = frozenset()
-    is_cut: bool = False  # its texts may be parts of names
-
-    def __or__(self, other: Seen) -> Seen:
-        is_cut = self.is_cut or other.is_cut
-        return Seen(self.amounts or other.amounts, self.texts | other.texts, is_cut)
-
-
-ANYTHING = Seen(amounts=True)
-
-
-@dataclass(slots=True)
-class Uses:
-    """What the actions of a chart do; each with the first place, and the function."""
-
-    names: tuple[str, ...]  # of the resource, before and after
-    leads: set[str] = field(default_factory=set)  # members that are amounts, or have some inside
-    names_in: dict[str, frozenset[str]] = field(default_factory=dict)  # by members: names in them
-    bare: frozenset[str] = frozenset()  # names that named templates write
-    writes: set[str] = field(default_factory=set)  # named templates that write amounts
-    looks: str = ""  # a function that looks at the names
-    combines: str = ""  # a function that may put amounts together
-    builds: str = ""  # a function that builds amounts
-    gives: str = ""  # an action that writes amounts into an object without pods, and its kind
-    sections: dict[str, str] = field(default_factory=dict)  # those that are read alone
-    is_apart: bool = False  # the limits and requests of a container may be of different maps
-    is_deep: bool = False  # values are given on more often than is followed
-
-    @property
-    def size(self) -> int:
-        return len(self.leads) + len(self.writes)
-
-    @property
-    def place(self) -> str:
-        return self.combines or next(iter(self.sections.values()), "")
 
 
 def of(texts: Sequence[tuple[str, str]], values: Iterable[Any], settings: Settings) -> Uses:
@@ -109,13 +68,14 @@ def of(texts: Sequence[tuple[str, str]], values: Iterable[Any], settings: Settin
     if any(each in text for _, text in texts for each in _READS):
         for _, text in texts:  # a map may be read from the text of a named template
             if "define" in text and any(each in text for each in uses.names):
-                uses.leads |= {*SECTIONS, *uses.names, *_KEY.findall(text)}
+                uses.parsed |= {*SECTIONS, *uses.names, *_KEY.findall(text)}
     files = [_File(uses, name, text) for name, text in texts if "{{" in text]
     for _ in range(_MOST_ROUNDS):
         known = uses.size
         for each in files:
             each.follow()
         if uses.size == known:
+            uses.written = [write for each in files for write in (*each.literal, *each.written)]
             return uses
     uses.is_deep = True
     return uses
@@ -126,6 +86,7 @@ def _learn(data: Any, uses: Uses) -> None:
     for at, value in walk(data):
         if at[-1:] and at[-1] in uses.names:
             members = {*map(str, at), "Values"}
+            uses.is_legacy |= at[-1] != uses.names[-1]
             uses.leads |= members if members.isdisjoint(SECTIONS) else members | SECTIONS
         elif at and isinstance(value, str) and value in uses.names:
             said = uses.names_in.get(str(at[-1]), frozenset())
@@ -140,16 +101,21 @@ class _Step:
     kind: Kind
     word: str
     sets: tuple[str, ...]
+    is_new: bool  # it declares what it sets
     expression: Expression | None
+
+
+Declared = tuple[int, int]  # where, and the number among those of one action
+_MAIN = (-1, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An open block: its dot, and the named template around it with the begin of that."""
+    """An open block: its dot, the named template around it, and the variables before it."""
 
     dot: Seen
     named: str = ""
-    start: int = 0
+    before: dict[str, Declared] = field(default_factory=dict)
 
 
 def _name_of(given: Expression | None) -> str:
@@ -168,8 +134,11 @@ def _steps(text: str) -> Iterator[_Step]:
             word, _, said = said.partition(" ")
         elif each.kind is Kind.WRITES or each.kind is Kind.SILENT:
             word, said = "", f"{word} {said}"
-        sets, said = expressions.assigned(said.strip())
-        yield _Step(each.start, each.kind, word, sets, expressions.read(said) if said else None)
+        whole = said.strip()
+        sets, said = expressions.assigned(whole)
+        is_new = ":=" in whole[: len(whole) - len(said)]
+        made = expressions.read(said) if said else None
+        yield _Step(each.start, each.kind, word, sets, is_new, made)
 
 
 class _File:
@@ -178,16 +147,34 @@ class _File:
     def __init__(self, uses: Uses, name: str, text: str) -> None:
         self._uses, self._name, self._text = uses, name, text
         self._steps = list(_steps(text))
-        names = (each for each in _ENTRY.finditer(text) if each["name"] in uses.names)
-        self._written = [each.start() for each in names]
-        self._variables: dict[str, Seen] = {"$": ANYTHING}
+        self._places = written.places(text)
+        self._variables: dict[str, Declared] = {}
+        self._seen: dict[Declared, Seen] = {}
+        self._conditions: dict[int, Source | None] = {}
         self._open: list[_Open] = []
         self._read: dict[tuple[object, ...], set[str]] = {}  # sections of each map
         self._is_asked = False  # in a condition
         self._at = 0
+        self.written: list[Write] = []
+        self.literal = list(self._literal())
+
+    def _literal(self) -> Iterator[Write]:
+        """The amounts in the text of named templates."""
+        comments = Comments(self._text)
+        for each in _ENTRY.finditer(self._text):
+            place = self._places.of_text(each.start())
+            if each["name"] in self._uses.names and not comments.hold(each.start()):
+                if place is None or not place.manifest.named:
+                    continue
+                self._uses.writes.add(place.manifest.named)
+                if each["name"] != self._uses.names[-1]:
+                    self._uses.is_legacy, self._at = True, each.start()
+                    yield Write(self._where(each["name"]), place, Seen(amounts=True), {})
 
     def follow(self) -> None:
-        self._open = [_Open(ANYTHING)]
+        self._open = [_Open(replace(ANYTHING, source=("$",)))]
+        self._variables, self._seen[_MAIN] = {"$": _MAIN}, self._open[0].dot
+        self.written = []
         for step in self._steps:
             self._at, self._is_asked = step.start, step.word == "if"
             self._follow(step)
@@ -195,28 +182,57 @@ class _File:
             self._uses.is_apart = True
 
     def _follow(self, step: _Step) -> None:
-        here, given = self._open[-1], step.expression
+        here, given, before = self._open[-1], step.expression, self._variables
         if step.kind is Kind.OPENS and step.word in {"define", "block"}:
-            self._open.append(_Open(ANYTHING, _name_of(given), step.start))
+            self._define(step)
             return
         seen = self._value(given) if given is not None else Seen()
-        for each in step.sets:
-            self._variables[each] = self._variables.get(each, Seen()) | seen
-        if step.kind is Kind.WRITES and seen.amounts and not here.named:
-            self._note_kind()
-        is_ended = step.kind is Kind.ENDS and len(self._open) > 1
-        if here.named and (
-            (step.kind is Kind.WRITES and seen.amounts)
-            or (is_ended and self._is_written(step.start))
-        ):
-            self._uses.writes.add(here.named)
+        self._set(step, seen)
+        if step.kind is Kind.WRITES:
+            self._write(step, seen)
+        dot = replace(seen, source=_inside(seen, step.start)) if step.word == "range" else seen
         is_dot = step.word in {"range", "with"}
         if step.kind is Kind.OPENS:
-            self._open.append(replace(here, dot=seen if is_dot else here.dot))
+            self._conditions[step.start] = seen.source if isinstance(given, At) else None
+            self._open.append(_Open(dot if is_dot else here.dot, here.named, before))
         elif step.kind is Kind.TURNS and is_dot:
-            self._open[-1] = replace(here, dot=here.dot | seen)
-        elif is_ended:
-            self._open.pop()
+            self._open[-1] = replace(here, dot=here.dot | dot)
+        elif step.kind is Kind.ENDS and len(self._open) > 1:
+            self._variables = self._open.pop().before
+
+    def _write(self, step: _Step, seen: Seen) -> None:
+        if not seen.amounts:
+            return
+        if self._open[-1].named:
+            self._uses.writes.add(self._open[-1].named)
+        end = self._text.find("}}", step.start) + 2
+        said = " ".join(self._text[step.start : end].split())
+        place = self._places.of_actions.get(step.start)
+        self.written.append(Write(self._where(said), place, seen, self._conditions))
+
+    def _define(self, step: _Step) -> None:
+        """What a named template gets is its dot, and `$`."""
+        name, given = _name_of(step.expression), step.expression
+        if step.word == "block" and given is not None:
+            self._write(step, self._value(Call("template", (Text(name), At("")))))
+        seen = self._uses.dots.get(name, Seen()) | self._uses.dots.get(ANY, Seen())
+        dot = replace(seen, source=("dot",))
+        self._open.append(_Open(dot, name, self._variables))
+        at = (step.start, 0)
+        self._variables, self._seen[at] = {"$": at}, dot
+
+    def _set(self, step: _Step, seen: Seen) -> None:
+        inside = replace(seen, source=_inside(seen, step.start))
+        key = replace(seen, source=_inside(seen, step.start, KEY))
+        given = [seen] if step.word != "range" else [key, inside][-len(step.sets) :]
+        for number, (each, made) in enumerate(zip(step.sets, given, strict=False)):
+            if step.is_new:
+                self._variables = {**self._variables, each: (step.start, number)}
+            self._join(each, made)
+
+    def _join(self, variable: str, seen: Seen) -> None:
+        at = self._variables.get(variable, _MAIN)
+        self._seen[at] = self._seen.get(at, Seen()) | seen
 
     def _value(self, given: Expression) -> Seen:
         if isinstance(given, Text):
@@ -233,12 +249,13 @@ class _File:
         every = Seen()
         for each in seen:
             every |= each
-        if given.name in _READS and self._uses.leads:
-            every |= ANYTHING
+        if given.name in _READS and (self._uses.leads or self._uses.parsed):
+            is_known = bool(every.named) and not every.amounts
+            every = Seen() if is_known else replace(ANYTHING, is_parsed=True)
         if given.name in _MAKES:
             return self._made(given, seen, every)
         if every.amounts:
-            return self._used(given, every)
+            return self._used(given, seen, every)
         is_made = given.name in _TEXTS
         return replace(every, is_cut=True) if is_made else every if given.name in _KEEPS else Seen()
 
@@ -247,26 +264,34 @@ class _File:
         if not isinstance(root, str):
             seen = self._value(root)
         else:
-            seen = self._variables.get(root, Seen()) if root else self._open[-1].dot
+            seen = self._variable(root) if root else self._open[-1].dot
         if not given.members:
             return seen
         last = given.members[-1]
-        if last not in self._uses.leads:
+        if last not in self._uses.leads and not (seen.is_parsed and last in self._uses.parsed):
             return Seen(texts=self._uses.names_in.get(last, frozenset()))
         self._read_section({last}, last)
         if last in SECTIONS and not self._is_asked:
             place = (root if isinstance(root, str) else self._at, *given.members[:-1])
             self._read.setdefault(place, set()).add(last)
-        return ANYTHING
+        source = None if seen.source is None else (*seen.source, *given.members)
+        return replace(ANYTHING, source=source, is_parsed=seen.is_parsed)
+
+    def _variable(self, name: str) -> Seen:
+        return self._seen.get(self._variables.get(name, _MAIN), Seen())
 
     def _included(self, given: Call) -> Seen:
         """What a named template writes; what it gets, it has as its dot."""
-        for each in given.arguments:
-            self._value(each)
+        seen = [self._value(each) for each in given.arguments]
         first = given.arguments[0] if given.arguments else None
-        writes = self._uses.writes
-        amounts = first.value in writes if isinstance(first, Text) else bool(writes)
-        return Seen(amounts=amounts, texts=self._uses.bare)
+        name = first.value if isinstance(first, Text) else ANY
+        dots, writes = self._uses.dots, self._uses.writes
+        for each in seen[1:]:
+            dots[name] = dots.get(name, Seen()) | each
+        amounts = bool(writes) if name == ANY else name in writes
+        given_by = seen[1].source if len(seen) == 2 else None  # noqa: PLR2004
+        source = None if given_by is None else (name, *given_by)
+        return Seen(amounts, self._uses.bare, named=frozenset({name}), source=source)
 
     def _made(self, given: Call, seen: list[Seen], every: Seen) -> Seen:
         """A map with these members: the names of those with amounts lead to them."""
@@ -279,13 +304,21 @@ class _File:
             self._uses.builds = self._uses.builds or self._where(given.name)
         if given.name == "set" and every.amounts:
             self._combine(given, every)
-        return Seen(amounts=every.amounts)
+        return replace(
+            every, texts=frozenset(), is_cut=False, is_direct=every.amounts, named=frozenset(),
+            source=None,
+        )  # fmt: skip
 
-    def _used(self, given: Call, every: Seen) -> Seen:
+    def _used(self, given: Call, seen: list[Seen], every: Seen) -> Seen:
         """What a function makes of an amount, or of a map with amounts."""
         uses, name = self._uses, given.name
         if name in _KEEPS:
-            return every
+            is_changed = every.is_changed or name in _PARTS
+            is_item = (every.source or ())[-2:-1] == (ANY,)
+            is_same = name in _SAME_AS or (
+                name == "default" and not seen[0].amounts and not is_item
+            )
+            return replace(every, is_changed=is_changed, source=every.source if is_same else None)
         if name in _LOOKS | _ASKS:
             is_part = every.is_cut and any(map(self._is_part, every.texts))
             if is_part or not every.texts.isdisjoint(uses.names):
@@ -293,7 +326,9 @@ class _File:
             members = SECTIONS if name == "len" else every.texts
             self._read_section(members, name, is_apart=name in _LOOKS and not self._is_asked)
             is_other = name != "omit" and every.texts and every.texts.isdisjoint(uses.leads)
-            return Seen(amounts=name in _LOOKS and not is_other, is_cut=every.is_cut)
+            is_given = name in _LOOKS and not is_other
+            made = replace(every, texts=frozenset(), source=None) if is_given else Seen()
+            return replace(made, is_cut=every.is_cut)
         if "egex" in name or not all(self._is_same(name, each) for each in every.texts):
             uses.looks = uses.looks or self._where(name)
         if name in _TESTS:
@@ -313,9 +348,11 @@ class _File:
         """Such a function may change its first argument, too."""
         self._uses.combines = self._uses.combines or self._where(given.name)
         first = given.arguments[0]
+        is_changed = every.is_changed or given.name not in _MERGES | _MAKES
+        made = replace(every, is_changed=is_changed, is_cut=True, source=None)
         if isinstance(first, At) and isinstance(first.root, str) and not first.members:
-            self._variables[first.root] = self._variables.get(first.root, Seen()) | every
-        return replace(every, amounts=True, is_cut=True)
+            self._join(first.root, made)
+        return made
 
     def _is_part(self, text: str) -> bool:
         """Whether a text has a part of one of the names."""
@@ -328,18 +365,10 @@ class _File:
         found = {test(name, text) for name in self._uses.names} if test else {False}
         return found == {True} or (found == {False} and not self._is_part(text))
 
-    def _is_written(self, end: int) -> bool:
-        """Whether the named template that ends here has amounts in its text."""
-        start = self._open[-1].start
-        return bisect_left(self._written, start) < bisect_left(self._written, end)
-
-    def _note_kind(self) -> None:
-        """Note the kind of the object around this place, if it has no pods."""
-        kind = None
-        for found in _KIND.finditer(self._text, 0, self._at):
-            kind = found["kind"]
-        if kind in _OTHERS:
-            self._uses.gives = self._uses.gives or self._where(kind)
-
     def _where(self, function: str) -> str:
         return f"{self._name} (line {self._text.count(chr(10), 0, self._at) + 1}, {function})"
+
+
+def _inside(seen: Seen, loop: int, part: str = ANY) -> Source | None:
+    """Where an item of a loop is from, or its key."""
+    return None if seen.source is None else (*seen.source, part, loop)

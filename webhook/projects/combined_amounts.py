@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.formats.mentions import Comments
 from webhook.kube import quantity
 from webhook.kube.walk import walk
-from webhook.projects import chart_actions
+from webhook.projects import chart_actions, known_places
 from webhook.projects.chart_actions import SECTIONS
 from webhook.templates import expressions
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.core.settings import Settings
     from webhook.kube.pointer import Path
-    from webhook.projects.chart_actions import Uses
+    from webhook.projects.seen_amounts import Uses
 
 Amount = tuple[str, str, str]  # section, name and amount
 Form = frozenset[Amount]  # the amounts of one container
@@ -49,11 +49,25 @@ def why_unequal(
             f"{uses.looks} looks at names of resources: change it there, in the keys and in the "
             "values together"
         )
-    if uses.gives:
-        return (
-            f"{uses.gives} gets them, too, which is no request of a pod: give it values of its "
-            "own, or change the keys and all that reads them together"
-        )
+    return _why_combined(uses, texts, values, stays, settings) or _why_elsewhere(uses, settings)
+
+
+def _why_elsewhere(uses: Uses, settings: Settings) -> str:
+    """Which action may make something else of the amounts than resources of containers."""
+    where = known_places.why_elsewhere(uses.written, settings) if uses.is_legacy else ""
+    return where and (
+        f"{where}: give it values of its own, or change the keys and all that reads them together"
+    )
+
+
+def _why_combined(
+    uses: Uses,
+    texts: Sequence[tuple[str, str]],
+    values: Sequence[Any],
+    stays: Iterator[str],
+    settings: Settings,
+) -> str:
+    """Which function may put amounts together that are not alike."""
     if not uses.combines and not uses.sections:
         return ""
     if where := next(stays, ""):

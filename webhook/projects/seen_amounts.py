@@ -1,0 +1,84 @@
+"""What is known of GPU amounts in the actions of a chart: where they are from, who writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from webhook.templates.written import Place
+
+Source = tuple[str | int, ...]  # the way to a value, through members and loops
+ANY = "*"  # a named template whose name is not known; an item of a loop
+KEY = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an expression may give: a map with amounts or a part of it, and known texts."""
+
+    amounts: bool = False
+    texts: frozenset[str] = frozenset()
+    is_cut: bool = False  # its texts may be parts of names
+    is_direct: bool = False  # amounts that no named template writes
+    is_changed: bool = False  # the amounts may not be what they were
+    is_parsed: bool = False  # read from a text, so its members are those of texts
+    named: frozenset[str] = frozenset()  # templates that write it
+    source: Source | None = None  # the only place that the amounts are from
+
+    def __or__(self, other: Seen) -> Seen:
+        source = self.source if self.amounts else other.source
+        if self.amounts and other.amounts and self.source != other.source:
+            source = None
+        return Seen(
+            self.amounts or other.amounts,
+            self.texts | other.texts,
+            self.is_cut or other.is_cut,
+            self.is_direct or other.is_direct,
+            self.is_changed or other.is_changed,
+            self.is_parsed or other.is_parsed,
+            self.named | other.named,
+            source,
+        )
+
+
+ANYTHING = Seen(amounts=True, is_direct=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What writes amounts: an action, or the text of a named template."""
+
+    where: str
+    place: Place | None
+    seen: Seen
+    conditions: dict[int, Source | None]  # of the blocks of its file
+
+
+@dataclass(slots=True)
+class Uses:
+    """What the actions of a chart do; each with the first place, and the function."""
+
+    names: tuple[str, ...]  # of the resource, before and after
+    leads: set[str] = field(default_factory=set)  # members that are amounts, or have some inside
+    parsed: set[str] = field(default_factory=set)  # the same, in maps that are read from texts
+    names_in: dict[str, frozenset[str]] = field(default_factory=dict)  # by members: names in them
+    bare: frozenset[str] = frozenset()  # names that named templates write
+    writes: set[str] = field(default_factory=set)  # named templates that write amounts
+    looks: str = ""  # a function that looks at the names
+    combines: str = ""  # a function that may put amounts together
+    builds: str = ""  # a function that builds amounts
+    dots: dict[str, Seen] = field(default_factory=dict)  # what named templates get
+    written: list[Write] = field(default_factory=list)
+    sections: dict[str, str] = field(default_factory=dict)  # those that are read alone
+    is_legacy: bool = False  # values or named templates have amounts that a run renames
+    is_apart: bool = False  # the limits and requests of a container may be of different maps
+    is_deep: bool = False  # values are given on more often than is followed
+
+    @property
+    def size(self) -> int:
+        return len(self.leads) + len(self.writes) + sum(each.amounts for each in self.dots.values())
+
+    @property
+    def place(self) -> str:
+        return self.combines or next(iter(self.sections.values()), "")
