@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
 
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE
@@ -22,7 +22,7 @@ from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import fractions, legacy_pods
 from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
-from webhook.projects import combined_amounts, merged_values
+from webhook.projects import combined_amounts, given_values, merged_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,7 +47,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file; its amounts wait for manual findings in the rest of its chart."""
     chart = _chart_of(path)
     if chart is None:
-        return migrate_text(source, plan)
+        return _of_no_chart(path, source, plan)
     plan = _planned(os.path.relpath(path, chart), source.text, plan)
     result = migrate_text(source, plan)
     if left := _left_beside(path, chart, plan) if legacy_pods.does_amounts(result) else {}:
@@ -58,6 +58,22 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     release = Question.of(chart, plan)
     why = _why_held(release) or _why_left_alone(path, source, plan, release)
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
+
+
+def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
+    """The result for a file that may give values to charts: its amounts wait where theirs do."""
+    result = migrate_text(source, plan)
+    own = os.path.realpath(path)
+    files = given_values.files(path, plan) if legacy_pods.does_amounts(result) else ()
+    if own not in files:
+        return result
+    for chart in sorted({found for each in files if (found := _chart_of(each))}):
+        release = Question.of(chart, plan)
+        if own in (each.file for each in _outside(release)) and (why := _why_held(release)):
+            name = os.path.relpath(chart, Path(path).parent)
+            why = f"the amounts of the chart {name}, which may get these values, wait: {why}"
+            return migrate_text(source, legacy_pods.with_amounts_held(plan, why))
+    return result
 
 
 def connected(path: str, plan: Plan) -> frozenset[str]:
@@ -92,6 +108,48 @@ def _files_of_release(chart: Path, plan: Plan) -> Iterator[tuple[Path, str]]:
     return ((each, file) for each in charts for file, _ in _files(each))
 
 
+class _Outside(NamedTuple):
+    """Values that a file may give to charts of a release from outside, and to which of them."""
+
+    file: str
+    values: Values
+    charts: frozenset[Path]
+
+
+@lru_cache(maxsize=64)
+def _outside(release: Question[Path]) -> list[_Outside]:
+    main, plan = release.about, release.plan
+    own = [*_files_of_release(main, plan)]
+    charts = dict.fromkeys(chart for chart, _ in own)
+    texts = [text_of(file) for _, file in own]
+    texts += [text_of(str(chart / name)) for chart in charts for name in _DEPENDENCIES]
+    found = []
+    for file in given_values.files(str(main), plan):
+        name = os.path.relpath(file, main)
+        for values, names in _given(Question.of((file, name), plan)):
+            for_whom = {each for each in charts if not names or not names.isdisjoint(_own(each))}
+            if for_whom and (names or given_values.are_read(values.before, texts)):
+                found.append(_Outside(file, values, frozenset(for_whom)))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _given(question: Question[tuple[str, str]]) -> list[tuple[Values, frozenset[str]]]:
+    """What a file gives to charts; the values of a chart itself are no such file."""
+    file, name = question.about
+    plan = replace(question.plan, held={}, left={}, is_values=False)
+    text, chart = text_of(file), _chart_of(file)
+    if chart and _planned(os.path.relpath(file, chart), text, plan).is_values:
+        return []
+    its = plan if _is_in_run(plan)(file) else None
+    return given_values.look(file, name, text, its, plan.settings)
+
+
+def _own(chart: Path) -> set[str]:
+    """The names by which others may install a chart: its own, and that of its folder."""
+    return {_own_name(chart), chart.name}
+
+
 def _is_in_run(plan: Plan) -> Callable[[str], bool]:
     """A test whether a file, or what a link leads to, is among the files of the run."""
     is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
@@ -120,7 +178,9 @@ def _why_held(release: Question[Path]) -> str:
             values.setdefault(chart, {})[inside] = seen
         else:
             templates.append((file, name, text, its))
+    outside = _outside(release)
     every = [each for its_own in values.values() for each in its_own.values()]
+    every += [each.values for each in outside]
     if why := next((each.stays for each in every if each.stays), ""):
         return f"the legacy name stays in {why}, and Helm merges values by their names"
     known = fractions.Known.of([(each.name, each.before) for each in every], dict(texts).values())
@@ -134,7 +194,8 @@ def _why_held(release: Question[Path]) -> str:
         return why
     for chart, its_own in values.items():
         others = [each for name, each in its_own.items() if name != _OWN]
-        if why := merged_values.why_unequal(_base(chart, values, plan), others, plan):
+        given = [each.values for each in outside if chart in each.charts]
+        if why := merged_values.why_unequal(_base(chart, values, plan), others, given, plan):
             return why
     return ""
 
@@ -181,11 +242,14 @@ def _base(chart: Path, values: dict[Path, dict[str, Values]], plan: Plan, deep: 
 
 def _names(chart: Path, inner: Path) -> set[str]:
     """The members under which a chart has values for one that it uses."""
-    found = _NAME.search(text_of(str(inner / CHART)))
-    name = found["name"] if found else inner.name
     said = "".join(text_of(str(chart / each)) for each in _DEPENDENCIES)
     aliases = (each["name"] for each in _ALIAS.finditer(said))
-    return {name, *aliases}
+    return {_own_name(inner), *aliases}
+
+
+def _own_name(chart: Path) -> str:
+    found = _NAME.search(text_of(str(chart / CHART)))
+    return found["name"] if found else chart.name
 
 
 def _chart_of(path: str) -> Path | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import copied
@@ -107,9 +107,16 @@ def _names_it(text: str, settings: Settings) -> bool:
     return any(not comments.hold(each.start) for each in find(text, (RESOURCE_TEXT,), settings))
 
 
-def why_unequal(base: Values, others: Sequence[Values], plan: Plan) -> str:
-    """Why the merged values would not give the same GPUs; empty if they would."""
-    for over in _chains(base, others):
+def why_unequal(
+    base: Values, others: Sequence[Values], outside: Sequence[Values], plan: Plan
+) -> str:
+    """Why the merged values would not give the same GPUs; empty if they would.
+
+    `others` are in files of the chart. Values from outside are over the base and one of them.
+    """
+    below = [base, *(each.over(base) for each in others)]
+    chains = (_chains(each, outside) for each in (below if outside else ()))
+    for over in chain(_chains(base, others), *chains):
         if _gpus(over.before, plan) != _gpus(over.after, plan):
             return (
                 f"the values of {over.name}, merged over the others of the chart, would give other "

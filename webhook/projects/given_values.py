@@ -1,0 +1,260 @@
+"""Values that charts get from outside: files in, the values in them out, each with its charts.
+
+Objects of Flux, Argo CD, k3s and others have values for a chart, and so do ConfigMaps and Secrets
+that Flux reads, files of values beside charts, and commands (`helm --set`, Terraform). Helm merges
+them over the values of the chart. Of programs only the values in commands are known.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.text_patterns import RESOURCE_TEXT, find
+from webhook.evaluation.workloads import is_built_in, objects
+from webhook.files import walk as folders
+from webhook.files.candidates import candidates
+from webhook.files.folder import repository
+from webhook.files.search import SearchBatch
+from webhook.formats.mentions import Comments
+from webhook.kube.pod import as_items, as_map
+from webhook.kube.pointer import Path
+from webhook.kube.walk import walk
+from webhook.projects import merged_values
+from webhook.projects.merged_values import Values
+from webhook.yamlpatch import documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.settings import Settings
+    from webhook.files.results import Plan
+
+_WORDS = (b"helm", b"Helm", b"values.y")
+_NAMES = re.compile(r"values|^helmfile|^fleet\.ya?ml$|^\.argocd-source")
+_YAML = (".yaml", ".yml", ".json", ".gotmpl")
+_PROSE = (".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt", ".html", ".ipynb")
+_GIVES = re.compile(r"(?:[vV]alue\w*|values[\w.-]*|\bset|\bparameters|\banswers)[\"']?[ \t]*:")
+_REFERS = re.compile(r"(?:From|Files?|Key|Ref)$")  # members that say where values are
+_SETS = ("set", "answers")
+_CHARTS = ("chart", "chartName", "chartPath", "path")
+_NAMED = ("ConfigMap", "Secret")
+_SET = re.compile(
+    r"--set(?:-string|-json|-literal)?(?:[ \t]+|=|[\"'],\s*[rf]{0,2}(?=[\"'])|[\"']?[ \t]*\\\n\s*)"
+    r"(?P<pairs>(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])+)"
+)
+_ENTRY = re.compile(
+    r"name[ \t]*=[ \t]*\"(?P<name>[^\"\n]*)\"\s*value[ \t]*=[ \t]*\"?(?P<value>[^\"\n]*)"
+)
+# What installs charts from the text of a program, which is not read besides its names.
+_PROGRAM = re.compile(r"\bhelm_release\b|\bhelm\.v\d|\baddHelmChart\(|\bHelmChart\(")
+_COMMENT = re.compile(r"(?:^|\s)(?:#|//)")
+_PACKED = re.compile(r"-v?\d[\w.+-]*\.tgz$")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Values in a part of a text, and the names of the charts that they are for; empty: of any."""
+
+    start: int
+    end: int
+    data: Any
+    charts: frozenset[str] = frozenset()
+
+
+def files(path: str, plan: Plan) -> tuple[str, ...]:
+    """The files that may give values to a chart: of its repository, and of the run."""
+    root = repository(path) if plan.named else ""
+    words = (*_WORDS, *map(str.encode, plan.settings.legacy_resources))
+    beside = tuple(each for each in plan.named if not root or repository(each) != root)
+    of_repository = _files(plan.run, (root,), words, below=True) if root else ()
+    return (*of_repository, *_files(plan.run, beside, words, below=plan.below))
+
+
+@lru_cache(maxsize=4)
+def _files(
+    _run: object, places: tuple[str, ...], words: tuple[bytes, ...], *, below: bool
+) -> tuple[str, ...]:
+    wanted = folders.Wanted([e for e in places if e != folders.STDIN], recursive=below)
+    every = dict.fromkeys(e for e in candidates(wanted, words, processes=1) if isinstance(e, str))
+    for found in folders.find(wanted):
+        for prefix, names in found.batch if isinstance(found, SearchBatch) else ():
+            named = (e for e in names if _NAMES.search(e) and e.endswith(_YAML))
+            every |= dict.fromkeys(prefix + each for each in named)
+    return tuple(dict.fromkeys(os.path.realpath(e) for e in every if not e.endswith(_PROSE)))
+
+
+def are_read(data: Any, texts: list[str]) -> bool:
+    """Whether charts with these texts may read the values: one of their names is in a text."""
+    names = [*map(str, data)] if isinstance(data, dict) else []
+    if not names or "global" in names:
+        return True
+    named = "|".join(map(re.escape, names))
+    wanted = re.compile(rf"(?<![\w-])(?:{named})(?![\w-])|\.Values(?![.\w])")
+    return any(map(wanted.search, texts))
+
+
+def look(
+    file: str, name: str, text: str, plan: Plan | None, settings: Settings
+) -> list[tuple[Values, frozenset[str]]]:
+    """The values in a file before and after a run on it, each with the names of its charts."""
+    before = [*_given(file, text)]
+    if not before:
+        return []
+    new_text, _ = merged_values.after(file, name, text, plan, settings)
+    after = [*_given(file, new_text)]
+    if len(after) != len(before):
+        after, new_text = before, text
+    absent = "" if plan else merged_values.ABSENT
+    found = []
+    for old, new in zip(before, after, strict=True):
+        line = _line(new, new_text, settings)
+        stays = f"{name} (line {line}){absent}" if line else ""
+        found.append((Values(name, old.data, new.data, stays), old.charts))
+    return found
+
+
+def _line(given: Given, text: str, settings: Settings) -> int:
+    """The line of the first legacy name in given values; 0 if they have none."""
+    comments = Comments(text, _COMMENT) if _PROGRAM.search(text) else Comments(text)
+    part = text[given.start : given.end]
+    places = (given.start + each.start for each in find(part, (RESOURCE_TEXT,), settings))
+    at = next((each for each in places if not comments.hold(each)), None)
+    if at is None and any(
+        any(find(str(each), (RESOURCE_TEXT,), settings))
+        for place, value in walk(given.data)
+        for each in (*place[-1:], *((value,) if isinstance(value, str) else ()))
+    ):
+        at = given.start
+    return 0 if at is None else text.count("\n", 0, at) + 1
+
+
+def _given(file: str, text: str) -> Iterator[Given]:
+    yield from _commands(text)
+    name = os.path.basename(file)  # noqa: PTH119  # of many files
+    if not name.endswith(_YAML) or not (_NAMES.search(name) or _GIVES.search(text)):
+        return
+    stream = documents.read(text, json=name.endswith(".json"))
+    if stream.unread and (_NAMES.search(name) or "elm" in text):
+        yield Given(0, len(text), {})  # a template
+        return
+    for document in stream.documents:
+        is_whole = "values" in name and "kind" not in as_map(document.data)
+        if is_whole:
+            yield Given(document.start, document.end, document.data)
+        for at, obj in () if is_whole else objects(document.data):
+            charts = _charts(obj)
+            for place, data in _members(obj, name):
+                start, end = document.place(Path((*at, *place)))
+                yield Given(start, end, data, charts)
+
+
+def _members(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
+    """The values in an object, with their places."""
+    kind = obj.get("kind")
+    if kind in _NAMED:
+        for member in ("data", "stringData"):
+            for key, value in as_map(obj.get(member)).items():
+                if "values" in str(key) and isinstance(value, str):
+                    is_encoded = kind == "Secret" and member == "data"
+                    data = _read(_decoded(value) if is_encoded else value)
+                    if isinstance(data, dict):
+                        yield Path((member, key)), data
+        return
+    if is_built_in(obj) or (kind is None and not _NAMES.search(file)):
+        return
+    found: list[Path] = []
+    for at, value in walk(obj):
+        if not at or any(at[: len(each)] == each for each in found):
+            continue
+        name = str(at[-1])
+        is_set = name in _SETS or name.startswith("setValue") or at[-2:] == ("helm", "parameters")
+        is_values = "value" in name.lower() and not _REFERS.search(name)
+        for data in _pairs(value) if is_set else _maps(value) if is_values else ():
+            found.append(at)
+            yield at, data
+
+
+def _maps(value: Any) -> Iterator[dict[str, Any]]:
+    """The maps in a map, a list of maps, or a text."""
+    if isinstance(value, str) and ":" in value:
+        value = _read(value)
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, dict):
+            yield each
+
+
+def _pairs(value: Any) -> Iterator[dict[str, Any]]:
+    """The values that are set one by one, in one map."""
+    named = [(e.get("name", e.get("key")), e.get("value")) for _, e in as_items(value)]
+    made: dict[str, Any] = {}
+    for name, each in named or as_map(value).items():
+        _put(made, str(name), each)
+    if made:
+        yield made
+
+
+def _put(made: dict[str, Any], name: str, value: Any) -> None:
+    r"""Set a value at a place such as `resources.limits.nvidia\.com/gpu`."""
+    *parents, last = (e.replace("\\", "") for e in re.split(r"(?<!\\)\.", name))
+    here = made
+    for each in parents:
+        inner = here.setdefault(each, {})
+        if not isinstance(inner, dict):
+            return
+        here = inner
+    if isinstance(value, str) and value[:1] in {"{", "["}:
+        with suppress(ValueError):
+            value = json.loads(value)
+    here[last] = None if value == "null" else value
+
+
+def _read(text: str) -> Any:
+    stream = documents.read(text)
+    return stream.documents[0].data if stream.documents and not stream.unread else None
+
+
+def _decoded(text: str) -> str:
+    with suppress(ValueError):
+        return base64.b64decode(text).decode()
+    return ""
+
+
+def _commands(text: str) -> Iterator[Given]:
+    """What the commands and programs in a text give to charts."""
+    if "elm" in text:
+        comments = Comments(text)
+        for found in _SET.finditer(text):
+            if comments.hold(found.start()):
+                continue
+            made: dict[str, Any] = {}
+            said = re.sub(r"\\+", r"\\", re.sub(r"[\"']", "", found["pairs"]))
+            for pair in re.split(r"(?<!\\),(?![^{]*\})", said):
+                name, equals, value = pair.partition("=")
+                if equals:
+                    _put(made, name, value)
+            if made:
+                yield Given(*found.span(), made)
+    if _PROGRAM.search(text):
+        made = {}
+        for found in _ENTRY.finditer(text):
+            _put(made, re.sub(r"\\+", r"\\", found["name"]), found["value"].strip())
+        yield Given(0, len(text), made)
+
+
+def _charts(obj: dict[str, Any]) -> frozenset[str]:
+    """The names of the charts that an object installs; none if it may install any."""
+    said = {
+        str(value)
+        for at, value in walk(obj)
+        if at and at[-1] in _CHARTS and isinstance(value, str) and "values" not in at
+    }
+    names = {_PACKED.sub("", each.rstrip("/").rpartition("/")[2]) for each in said}
+    is_open = any("{" in each or "$" in each for each in said) or not {"", "."}.isdisjoint(names)
+    return frozenset() if is_open else frozenset(names)
