@@ -48,6 +48,13 @@ def amounts(*each: int) -> dict[str, str]:
     return {name: f"resources: {{limits: {{{TODAY}: {amount}}}}}\n" for name, amount in names}
 
 
+def fraction(name: str, resource: str) -> dict[str, str]:
+    """A chart whose amount is a fraction with the values in this file."""
+    template = (new() if resource == TODAY else old()).replace("gpu: 1", "gpu: {{ .Values.gpu }}")
+    values = {"values.yaml": "gpu: 1\n", name: '{"gpu": 0.5}\n'}
+    return {**BASE, "templates/a.yaml": template, **values}
+
+
 # The files before and after, the exit code, and a line of the output.
 TABLE: dict[str, tuple[dict[str, str], dict[str, str], int, str]] = {
     "other values with another amount": (
@@ -162,6 +169,22 @@ TABLE: dict[str, tuple[dict[str, str], dict[str, str], int, str]] = {
         {**BASE, "values-x.yaml": "resources: ["},
         {**BASE, "values-x.yaml": "resources: ["},
         NOT_PROVABLE, "new/values-x.yaml: not provable: helm failed: Error: ",
+    ),
+    "a fraction in YAML of any name": (
+        fraction("env/prod.yaml", KEY), fraction("env/prod.yaml", TODAY),
+        DIFFERENT, "new/env/prod.yaml: Pod/p: different: spec.containers.resources.limits",
+    ),
+    "a fraction in JSON of any name": (
+        fraction("prod.json", KEY), fraction("prod.json", TODAY),
+        DIFFERENT, "new/prod.json: Pod/p: different: spec.containers.resources.limits",
+    ),
+    "a file of any name that helm cannot use as values": (
+        {**BASE, "list.yaml": "- a\n"}, {**BASE, "list.yaml": "- a\n"},
+        EQUAL, "1 compared: 1 equal",
+    ),
+    "legacy names in a file of any name that helm cannot use as values": (
+        {**BASE, "list.yaml": f"- {KEY}\n"}, {**BASE, "list.yaml": f"- {KEY}\n"},
+        NOT_PROVABLE, "new/list.yaml: not provable: ",
     ),
     "a schema of values": (
         {**BASE, "values.schema.json": "{}"}, {**BASE, "values.schema.json": "{}"},

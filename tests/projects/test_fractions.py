@@ -46,6 +46,11 @@ FRACTIONS = {
         pod('"{{ .Values.gpus }}"'),
         "0.25 from gpus in values-small.yaml",
     ),
+    "a value in JSON of any name": (
+        {"values.yaml": "gpus: 1\n", "env/prod.json": '{"gpus": 0.25}\n'},
+        pod('"{{ .Values.gpus }}"'),
+        "0.25 from gpus in env/prod.json",
+    ),
     "a value by its name": (
         {"values.yaml": "gpu-count: 0.5\n"},
         pod('{{ index .Values "gpu-count" }}'),
@@ -237,6 +242,10 @@ WHOLE = {
         {"values.yaml": "gpus: 1\nrequests: {cpu: 500m}\n"},
         "{{- $gpus := .Values.gpus }}\n{{- range $k, $v := .Values.requests }}{{ end }}\n"
         + pod("{{ $gpus }}"),
+    ),
+    "a dashboard": (
+        {"values.yaml": "gpus: 1\n", "files/board.json": '{"panels": [], "gpus": 0.5}\n'},
+        pod("{{ .Values.gpus }}"),
     ),
     "whole, in other words": ({"values.yaml": 'gpus: "1000m"\n'}, pod("{{ .Values.gpus }}")),
     "a number with a point": ({"values.yaml": "gpus: 2.0\n"}, pod("{{ .Values.gpus }}")),

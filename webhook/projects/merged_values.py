@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _NO_VALUES = {"templates", "crds"}
-_WHOLE = [re.compile(rf"^{each}:", re.MULTILINE) for each in ("apiVersion", "kind", "metadata")]
+SCHEMA = ".schema.json"
+_DASHBOARD = '"panels"'  # of Grafana, which a template may put into a ConfigMap
+_OBJECT = ("apiVersion", "kind", "metadata")
+_WHOLE = [re.compile(rf"^{each}:", re.MULTILINE) for each in _OBJECT]
 _CODES = (legacy_resource.CODE, legacy_name_elsewhere.CODE)
 ABSENT = ", which is not among the files of this run"
 _MOST_PAIRED = 8  # files of values of which any two are also merged together
@@ -65,14 +68,16 @@ def are_values(name: str, text: str) -> bool:
     They may have any members, such as a `kind`; an object has a version and metadata, too.
     """
     *folders, file = name.split("/")
-    if not file.endswith(_ENDINGS) or not _NO_VALUES.isdisjoint(folders):
+    if not file.endswith(_ENDINGS) or file.endswith(SCHEMA) or not _NO_VALUES.isdisjoint(folders):
         return False
     if "values" in file:
         return True
-    is_known = file.endswith(".json") or file.startswith(
-        ("Chart.", "kustomization.", "requirements.")
-    )
-    return not is_known and not all(each.search(text) for each in _WHOLE)
+    if file.startswith(("Chart.", "kustomization.", "requirements.")):
+        return False
+    if file.endswith(".json"):
+        is_map = text.lstrip().startswith("{") and _DASHBOARD not in text
+        return is_map and not all(f'"{each}"' in text for each in _OBJECT)
+    return not all(each.search(text) for each in _WHOLE)
 
 
 def look(path: str, name: str, text: str, plan: Plan | None, settings: Settings) -> Values:

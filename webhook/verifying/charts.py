@@ -21,6 +21,7 @@ from webhook.core.text_patterns import END, find
 from webhook.files.reading import text_of
 from webhook.files.source import CHART
 from webhook.formats.mentions import Comments
+from webhook.projects.merged_values import are_values
 from webhook.rules import PATTERNS, codes
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _OWN = {CHART, "Chart.lock", "requirements.yaml", "requirements.lock", "values.yaml"}
 _ENDINGS = (".yaml", ".yml", ".json")
-_SCHEMA = ".schema.json"
 _SOURCE = re.compile(r"^# Source: [^/\n]+/(.+)$", re.MULTILINE)
 _COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 _NOT_COPIED = shutil.ignore_patterns(".git", "node_modules")
@@ -58,25 +58,32 @@ def split(files: Sequence[str]) -> tuple[list[Chart], list[str]]:
         if chart is None:
             rest.append(file)
             continue
-        role = _role(Path(os.path.relpath(file, chart.folder)).parts)
+        role = _role(Path(os.path.relpath(file, chart.folder)).parts, file)
         {"own": chart.own, "values": chart.values}.get(role, rest).append(file)
     return [*charts.values()], rest
 
 
-def _role(parts: tuple[str, ...]) -> str:
+def _role(parts: tuple[str, ...], file: str) -> str:
     is_inner = parts[0] == "charts"
     while parts[0] == "charts" and len(parts) > 2:  # noqa: PLR2004  # of a chart in the chart
         parts = parts[2:]
     name = parts[-1]
     if parts[0] in {"charts", "crds", "templates"} or (len(parts) == 1 and name in _OWN):
         return "own"
-    is_values = "values" in name and name.endswith(_ENDINGS) and not name.endswith(_SCHEMA)
-    return "values" if is_values and not is_inner else ""
+    is_read = not is_inner and name.endswith(_ENDINGS)
+    return "values" if is_read and are_values("/".join(parts), text_of(file)) else ""
+
+
+def are_named(values: str) -> bool:
+    """Whether the name of a file says that it has values; others may be anything without a kind."""
+    return "values" in os.path.basename(values)  # noqa: PTH119
 
 
 def given(chart: Chart) -> list[tuple[str, ...]]:
     """The files of values of each rendering; the later ones are over the earlier ones."""
-    pairs = permutations(chart.values, 2) if len(chart.values) <= _MOST_IN_PAIRS else ()
+    every, named = chart.values, [*filter(are_named, chart.values)]
+    paired = next((each for each in (every, named) if len(each) <= _MOST_IN_PAIRS), [])
+    pairs = permutations(paired, 2)
     return [(), *((each,) for each in chart.values), *pairs]
 
 

@@ -256,7 +256,11 @@ class _Reader:
         for values, why in failed.items():
             # Values that lack what another file has are used only with that file.
             if len(values) < _PAIR and not any({*each} > {*values} for each in printed):
-                self._not_read("".join(values) or chart.folder, why)
+                name = "".join(values)
+                is_any = name and not charts.are_named(name)
+                self._not_read(
+                    name or chart.folder, why, Path(name).read_bytes() if is_any else None
+                )
         if printed:
             for file in charts.hidden(chart, printed.values(), self.options.settings, render):
                 self._not_read(file, _HIDDEN, Path(file).read_bytes())
