@@ -19,11 +19,11 @@ from webhook.evaluation.workloads import templates_of
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
+from webhook.formats.normal_form import normal_form
 from webhook.kube.pod import as_items
 from webhook.kube.pointer import value_at
 from webhook.verifying import trial
 from webhook.verifying.admitted import admitted
-from webhook.verifying.normal_form import normal_form
 
 if TYPE_CHECKING:
     from pathlib import Path

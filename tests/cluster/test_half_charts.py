@@ -18,8 +18,8 @@ from webhook.core.settings import Settings
 from webhook.files.results import Plan
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
+from webhook.formats.normal_form import normal_form
 from webhook.verifying.admitted import admitted
-from webhook.verifying.normal_form import normal_form
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -456,6 +456,7 @@ HELD |= {
 UNTOLERATED = GPU.replace(f"{OLD}: 1", "nvidia.com/gpu: 2")
 TOLERATED = "      tolerations: [{key: nvidia.com/gpu, operator: Exists}]\n"
 TODAY = UNTOLERATED + TOLERATED
+TOLERATES = TOLERATED.replace("Exists}", "Exists, effect: NoSchedule}")
 CURRENT_BELOW = "resources: [../../base]\npatches: [{path: q.yaml}]\n"
 
 
@@ -868,10 +869,6 @@ AGREED = {
             POD + f"      containers: [{{name: c, resources: {{limits: {{{OLD}: 4}}, "
             f"requests: {{{OLD}: 4}}}}}}]\n"
         ),
-    ),
-    "no resources at all": (
-        GPU,
-        operation(f"op: remove, path: {AT}/containers/0/resources"),
     ),
     "a patch of another object": (
         OF_SEVERAL,
@@ -1299,13 +1296,44 @@ def test_components_that_are_not_there_or_form_a_loop_hide_no_other(tmp_path: Pa
     assert (folder / "base/d.yaml").read_text() == GPU
 
 
+def with_image(amount: str) -> dict[str, str]:
+    patch = POD + "      containers:\n      - name: c\n        image: y\n"
+    return strategic(f"{patch}        resources: {{limits: {{{OLD}: {amount}}}}}\n")
+
+
+NO_GPUS = {
+    "an operation without resources": operation(
+        f"op: remove, path: {AT}/containers/0/resources",
+    ),
+    "an operation without the amount": operation(f"op: remove, path: {AMOUNT}"),
+    "an operation with no GPUs": operation(f"op: replace, path: {AMOUNT}, value: 0"),
+    "a patch without the amount": strategic(gives("null")),
+    "a patch without resources": strategic(
+        f"{POD}      containers: [{{name: c, resources: null}}]\n"
+    ),
+    "a patch with an image and no GPUs": with_image("0"),
+    "a patch with an image and no GPUs as a text": with_image('"0"'),
+}
+
+
+@pytest.mark.parametrize("files", NO_GPUS.values(), ids=NO_GPUS)
+def test_a_pod_without_the_gpus_of_its_base_does_not_get_their_toleration(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 3
+    (said,) = (each.message for each in looked_at(folder).located if each.code == "GPU101")
+    assert "a pod that requests no GPUs would tolerate GPU nodes, so remove that there" in said
+    assert (folder / "base/d.yaml").read_text() == GPU
+
+
 @pytest.mark.parametrize("amount", ["0", "null", '"0"'])
 def test_a_patch_with_an_image_still_takes_the_amount_of_its_base_away(
     amount: str, tmp_path: Path
 ) -> None:
-    patch = POD + "      containers:\n      - name: c\n        image: y\n"
-    files = strategic(f"{patch}        resources: {{limits: {{{OLD}: {amount}}}}}\n")
-    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    """Where the pod has the toleration of GPU nodes already, with GPUs or without."""
+    files = {**BASE_OF, "base/d.yaml": GPU + TOLERATES, **with_image(amount)}
+    folder = written(tmp_path / "x", files)
     assert main(["migrate", "-w", "-R", str(folder)]) == 0
     assert "nvidia.com/gpu: 1" in (folder / "base/d.yaml").read_text()
     assert f"limits: {{nvidia.com/gpu: {amount}}}" in (folder / "overlays/a/p.yaml").read_text()

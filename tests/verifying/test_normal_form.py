@@ -9,9 +9,9 @@ import pytest
 from tests.verifying.proofs import compared
 from webhook.core.draft import copied
 from webhook.core.settings import Settings
+from webhook.formats.normal_form import normal_form
 from webhook.kube.pod import PREFERRED
 from webhook.verifying.comparison import Result
-from webhook.verifying.normal_form import normal_form
 
 if TYPE_CHECKING:
     Raw = dict[str, Any]
@@ -98,6 +98,7 @@ def weighted(key: str) -> Raw:
 TERM_A, TERM_B = weighted("a"), weighted("b")
 GPU_TAINT = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 TEAM = {"key": "team", "value": "vision"}
+FOR_A_WHILE = {"key": GPU, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
 
 EQUAL = {
     "a number and its text": (asking({GPU: 2}), asking({GPU: "2"})),
@@ -114,6 +115,18 @@ EQUAL = {
     "tolerations in any order": (
         pod(tolerations=[GPU_TAINT, TEAM]),
         pod(tolerations=[TEAM, GPU_TAINT]),
+    ),
+    "a toleration of a key that another of all keys covers": (
+        pod(tolerations=[{"operator": "Exists"}, GPU_TAINT]),
+        pod(tolerations=[{"operator": "Exists"}]),
+    ),
+    "a toleration of an effect that another of all effects covers": (
+        pod(tolerations=[{"key": GPU, "operator": "Exists"}, GPU_TAINT]),
+        pod(tolerations=[{"key": GPU, "operator": "Exists"}]),
+    ),
+    "a toleration of a value that another of all values covers": (
+        pod(tolerations=[{"key": "team", "operator": "Exists"}, TEAM]),
+        pod(tolerations=[{"key": "team", "operator": "Exists"}]),
     ),
     "a toleration twice": (pod(tolerations=[TEAM, TEAM]), pod(tolerations=[TEAM])),
     "Equal is the default": (
@@ -185,9 +198,21 @@ DIFFERENT = {
     "a request below its limit": (asking({"cpu": 2}), asking({"cpu": 2}, {"cpu": 1})),
     "an amount that is none": (asking({GPU: "two"}), asking({GPU: 2})),
     "a dropped toleration": (pod(tolerations=[GPU_TAINT, TEAM]), pod(tolerations=[TEAM])),
-    "a toleration that another covers": (
-        pod(tolerations=[{"operator": "Exists"}, GPU_TAINT]),
-        pod(tolerations=[{"operator": "Exists"}]),
+    "a toleration that another covers for other effects only": (
+        pod(tolerations=[GPU_TAINT, {**GPU_TAINT, "effect": "NoExecute"}]),
+        pod(tolerations=[GPU_TAINT]),
+    ),
+    "a toleration that another covers for a while": (
+        pod(tolerations=[FOR_A_WHILE, {"key": GPU, "operator": "Exists"}]),
+        pod(tolerations=[{"key": GPU, "operator": "Exists"}]),
+    ),
+    "a toleration that covers another for a while": (
+        pod(tolerations=[FOR_A_WHILE, {"key": GPU, "value": "b", "effect": "NoExecute"}]),
+        pod(tolerations=[FOR_A_WHILE]),
+    ),
+    "a toleration that covers another value": (
+        pod(tolerations=[{**TEAM, "value": "audio"}, TEAM]),
+        pod(tolerations=[TEAM]),
     ),
     "another effect": (
         pod(tolerations=[GPU_TAINT]),

@@ -1,5 +1,5 @@
 """Migrates one file of any kind: runs the rules and changes only the bytes that must change.
 
 Other rooms use: fences, file_objects, fractions, kustomization, kustomize, legacy_pods, mentions,
-migrate, opt_outs.
+migrate, normal_form, opt_outs.
 """

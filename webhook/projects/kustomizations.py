@@ -174,13 +174,10 @@ def _why_not(old: BuiltObject, new: BuiltObject, plan: Plan) -> str:
     if wanted:
         made = migrate_text(Source.of_text("built.json", json.dumps(wanted, default=str)), plan)
         wanted = json.loads(made.new_text) if made.new_text is not None else wanted
-    where = same_pods.difference(wanted, new.data, plan.settings)
-    if where is None:
+    found = same_pods.difference(wanted, new.data, plan.settings)
+    if found is None:
         return ""
-    advice = (
-        "add a toleration of nvidia.com/gpu:NoSchedule there; " if "tolerations" in where else ""
-    )
-    return f"the patch {by} meets what would change in {where}: {advice}{_BY_HAND}"
+    return f"the patch {by} meets what would change in {found.where}: {found.advice}{_BY_HAND}"
 
 
 @lru_cache(maxsize=4)

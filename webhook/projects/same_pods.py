@@ -1,14 +1,13 @@
-"""Compares an object as the rules make it with what is built: the first place that differs out."""
+"""Compares an object as the rules make it with what is built: the first place that differs out.
+
+Both are compared in their normal form, as `verify` compares them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core.draft import copied
-from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS, as_items, as_map
-from webhook.kube.walk import walk
-from webhook.yamlpatch import verify
+from webhook.formats.normal_form import normal_form
 
 if TYPE_CHECKING:
     from webhook.core.settings import Settings
@@ -16,51 +15,29 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 
-def difference(wanted: Raw, built: Raw, settings: Settings) -> str | None:
-    """The first place in which two objects differ, or None.
+class Difference(NamedTuple):
+    """A place in two objects, and what each of them has there."""
 
-    0 and null are no GPUs, under any name. A toleration of GPU nodes does no harm in a pod without
-    GPUs. The order of tolerations has no effect, nor has one that another covers.
-    """
-    return _first(_compared(wanted, settings), _compared(built, settings), "")
+    where: str
+    wanted: Any
+    built: Any
 
-
-def _compared(obj: Raw, settings: Settings) -> Any:
-    obj = copied(obj)
-    for at, value in walk(obj):
-        if at[-1:] == ("spec",) and isinstance(as_map(value).get("containers"), list):
-            _normalise(value, settings)
-    return verify.meant(obj)
-
-
-def _normalise(spec: Raw, settings: Settings) -> None:
-    has_gpus = False
-    for kind in ("containers", "initContainers"):
-        for _, container in as_items(spec.get(kind)):
-            for section in SECTIONS:
-                amounts = as_map(as_map(container.get("resources")).get(section))
-                for name in list(filter(settings.names_gpus, amounts)):
-                    amount = quantity.parse(amounts[name])
-                    if amount == 0 or amounts[name] is None:
-                        del amounts[name]
-                    else:
-                        has_gpus = True
-                        amounts[name] = str(amounts[name])
-    given = [each for _, each in as_items(spec.get("tolerations"))]
-    kept = [each for each in given if has_gpus or not settings.is_gpu(str(each.get("key")))]
-    needed = [e for e in kept if not any(_covers(other, e) for other in kept if other != e)]
-    spec["tolerations"] = sorted(needed, key=repr)
+    @property
+    def advice(self) -> str:
+        """What to write where the lists of tolerations differ; empty for other places."""
+        if "tolerations" not in self.where:
+            return ""
+        if not self.wanted:
+            return "a pod that requests no GPUs would tolerate GPU nodes, so remove that there; "
+        return "add a toleration of nvidia.com/gpu:NoSchedule there; "
 
 
-def _covers(one: Raw, other: Raw) -> bool:
-    """Whether a toleration of everything, or of a whole key, makes another one needless."""
-    return one.get("operator") == "Exists" and all(
-        one.get(member) in {None, "", other.get(member)}
-        for member in ("key", "effect", "tolerationSeconds")
-    )
+def difference(wanted: Raw, built: Raw, settings: Settings) -> Difference | None:
+    """The first place in which two objects differ, or None."""
+    return _first(normal_form(wanted, settings), normal_form(built, settings), "")
 
 
-def _first(one: Any, other: Any, at: str) -> str | None:
+def _first(one: Any, other: Any, at: str) -> Difference | None:
     if one == other:
         return None
     if isinstance(one, dict) and isinstance(other, dict):
@@ -73,4 +50,4 @@ def _first(one: Any, other: Any, at: str) -> str | None:
             for n, (a, b) in enumerate(zip(one, other, strict=True))
             if a != b
         )
-    return at
+    return Difference(at, one, other)

@@ -13,12 +13,12 @@ from webhook.files import diff, search_words
 from webhook.files.results import Status
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
+from webhook.formats.normal_form import normal_form
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import as_map
 from webhook.reports.printing import as_yaml
 from webhook.verifying.generated_names import generated, without_hashes
-from webhook.verifying.normal_form import normal_form
 from webhook.verifying.opted_out import OptOuts
 from webhook.verifying.random_values import common, marked, unmarked
 from webhook.verifying.read_side import rendered_again

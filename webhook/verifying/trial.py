@@ -20,6 +20,7 @@ from webhook.evaluation.workloads import is_built_in, objects, templates_of
 from webhook.files.results import Status
 from webhook.files.source import TEMPLATES
 from webhook.formats.file_objects import AMOUNTS, HARMLESS, OF_OBJECTS, evaluations, opened
+from webhook.formats.normal_form import normal_form
 from webhook.formats.opt_outs import with_namespaces
 from webhook.kube.pod import Pod, as_items, as_map
 from webhook.kube.pointer import value_at
@@ -29,7 +30,6 @@ from webhook.templates.filling import Form
 from webhook.templates.regions import parts
 from webhook.verifying import unread_places
 from webhook.verifying.admitted import admitted
-from webhook.verifying.normal_form import normal_form
 from webhook.verifying.similar_texts import Reader
 from webhook.verifying.stand_ins import Place
 from webhook.verifying.valid_texts import are_texts

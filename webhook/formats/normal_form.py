@@ -137,7 +137,7 @@ def _pod(pod: Raw, settings: Settings) -> None:
         for _, container in as_items(spec.get(kind)):
             _container(container, settings)
     if isinstance(spec.get("tolerations"), list):
-        spec["tolerations"] = _sorted(map(_toleration, spec["tolerations"]))
+        spec["tolerations"] = _tolerations(spec["tolerations"])
     if isinstance(spec.get("volumes"), list):
         for _, volume in as_items(spec["volumes"]):
             _without_texts(as_map(volume.get("hostPath")), "type")
@@ -177,6 +177,21 @@ def _amount(amount: Any) -> Any:
         if (value * factor).denominator == 1:
             return f"{value * factor}{unit}"
     return f"{Fraction(value * _NANO)}n"
+
+
+def _tolerations(given: list[Any]) -> list[Any]:
+    """Each of them once, without those that another one covers."""
+    every = _sorted(map(_toleration, given))
+    return [e for e in every if not any(_covers(other, e) for other in every if other != e)]
+
+
+def _covers(one: Any, other: Any) -> bool:
+    """Whether a pod with one toleration of all values tolerates nothing more with the other."""
+    one, other = as_map(one), as_map(other)
+    if one.get("operator") != "Exists" or "tolerationSeconds" in other:
+        return False
+    said = {name: value for name, value in one.items() if name != "operator"}
+    return said.keys() <= {"key", "effect"} and said.items() <= other.items()
 
 
 def _toleration(given: Any) -> Any:
