@@ -1071,6 +1071,35 @@ def test_ordinary_overlays_are_migrated(files: dict[str, str], tmp_path: Path) -
     assert all(OLD not in each.read_text() for each in folder.rglob("*.yaml"))
 
 
+OUT = textwrap.dedent("""\
+    apiVersion: v1
+    kind: Namespace
+    metadata: {name: out, labels: {gpu-webhook.dev/ignore: "true"}}
+    """)
+MOVES = {
+    "the namespace of a kustomization": "namespace: out",
+    "an operation": "patches:\n- target: {kind: Deployment}\n"
+    "  patch: |\n    - {op: add, path: /metadata/namespace, value: out}",
+    "a replacement": "replacements:\n- source: {kind: Namespace, name: out}\n"
+    "  targets: [{select: {kind: Deployment}, fieldPaths: [metadata.namespace], "
+    "options: {create: true}}]",
+}
+
+
+@pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)
+def test_a_pod_that_an_overlay_moves_into_a_namespace_that_opted_out_stays(
+    moves: str, tmp_path: Path
+) -> None:
+    said = {"overlays/a/kustomization.yaml": f"resources: [../../base, out.yaml]\n{moves}\n"}
+    run_changes_nothing(GPU, {**said, "overlays/a/out.yaml": OUT}, tmp_path)
+
+
+def test_a_pod_that_an_overlay_moves_into_another_namespace_is_migrated(tmp_path: Path) -> None:
+    files = {**overlay("namespace: other"), "overlays/a/p.yaml": OUT}
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 0
+
+
 REMOTE = "resources: ['https://example.org/base?ref=v1']\n"
 CHART = {
     "k/charts/c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n",
@@ -1102,6 +1131,17 @@ ELSEWHERE = {
         "k/kustomization.yaml": INFLATED,
         "top/kustomization.yaml": "resources: [../k]\n"
         f'{INLINE}\'[{{"op": "remove", "path": "{AT}/nodeSelector"}}]\'\n',
+    },
+    "the network of a chart, beside which sysctls are refused": CHART
+    | {
+        "k/kustomization.yaml": f"{INFLATED}patches: [{{path: p.yaml}}]\n",
+        "k/p.yaml": f"{POD}      hostNetwork: true\n",
+    },
+    "the namespace of a chart, in an overlay": CHART
+    | {
+        "k/kustomization.yaml": INFLATED,
+        "top/kustomization.yaml": "resources: [../k]\n"
+        f'{INLINE}\'[{{"op": "add", "path": "/metadata/namespace", "value": "out"}}]\'\n',
     },
     "values for a chart": CHART
     | {"k/kustomization.yaml": "helmCharts: [{name: c, valuesFile: v.yaml}]\n"}

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 _SELECTED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")  # by labels that are added
 
 
-def rename(objects: list[BuiltObject], fields: Raw) -> None:
-    """Prefix, suffix and namespace; an object is still found by the names that it had."""
+def rename(objects: list[BuiltObject], fields: Raw, file: str) -> None:
+    """Prefix, suffix and namespace; an object is still found by the names that it had.
+
+    Its namespace may decide what is repaired.
+    """
     parts = [str(fields.get(each) or "") for each in ("nameprefix", "namesuffix")]
     namespace = fields.get("namespace")
     for made in objects:
@@ -30,6 +33,8 @@ def rename(objects: list[BuiltObject], fields: Raw) -> None:
         if isinstance(namespace, str):
             metadata["namespace"] = namespace
             made.namespaces.add(namespace)
+            made.by += (file,)
+            made.files.add(file)
         if made.data and (any(parts) or namespace):
             made.data = {**made.data, "metadata": metadata}
 

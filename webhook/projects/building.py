@@ -150,7 +150,7 @@ class Builder:
         self._other_fields(file, fields, build)
         for section in ("patchesstrategicmerge", "patches"):
             self._patch(file, fields, section, build)
-        rename(build.made, fields)
+        rename(build.made, fields, file)
         label(build.made, fields, file)
         self._patch(file, fields, "patchesjson6902", build)
 

@@ -1,5 +1,8 @@
 """Places that no repair changes, reads or depends on: a patch or replacement in, yes or no out.
 
+A namespace is none, since it may have opted out, or have other modes; nor is the network of the
+host, beside which sysctls are refused.
+
 A patch may be of an object that no file shows (of a chart, or of a base elsewhere). It does no harm
 only if all its places are listed here.
 """
@@ -30,7 +33,7 @@ _OF_SPECS = (
     "ttlSecondsAfterFinished|revisionHistoryLimit|(failed|successful)JobsHistoryLimit"
 )
 _OF_PODS = (
-    "dnsConfig|dnsPolicy|hostNetwork|imagePullSecrets|priorityClassName|restartPolicy|"
+    "dnsConfig|dnsPolicy|imagePullSecrets|priorityClassName|restartPolicy|"
     "securityContext|serviceAccount|serviceAccountName|terminationGracePeriodSeconds"
 )
 _OF_CONTAINERS = (
@@ -42,7 +45,7 @@ _CONTAINER = (
     r"(containers\0[^\0]+|initContainers\0\D[^\0]*)"  # annotations may have init containers
 )
 _PLACES = re.compile(
-    r"metadata\0(name|namespace|(labels|annotations)\0[^\0]+)"
+    r"metadata\0(name|(labels|annotations)\0[^\0]+)"
     rf"|spec\0(jobTemplate\0spec\0)?({_OF_SPECS})"
     rf"|{_TEMPLATE}metadata\0annotations\0[^\0]+"
     rf"|{_TEMPLATE}spec\0({_OF_PODS})(\0.*)?"
@@ -54,6 +57,7 @@ _PLACES = re.compile(
 _LEGACY = re.compile(r"alpha|beta|nvidia|kubernetes\.io")  # in names of labels and annotations
 _VERSIONED = frozenset({"version", "apiVersion", "group"})  # a repair changes them
 _LISTS = frozenset({"containers", "initContainers"})
+_NAMESPACE = ("metadata", "namespace")
 _IN_PATH = re.compile(r"\[([^\]]*)\]|((?:\\.|[^.\[\\])+)")
 
 
@@ -71,24 +75,28 @@ def is_harmless(data: Any) -> bool:
     if obj.get("kind") in _OTHER_KINDS:
         return "$patch" not in obj
     members = {k: v for k, v in obj.items() if k not in {"apiVersion", "kind"}}
-    return all(map(is_place, _named(members, ())))
+    # Here the namespace says what is patched, and nothing moves it.
+    return all(way == _NAMESPACE or is_place(way) for way in _named(members, ()))
 
 
 def replaces_harmlessly(data: Any) -> bool:
     """Whether a replacement or a variable reads and writes only such places."""
     entry = as_map(data)
-    ends = [(as_map(entry.get("source")), [as_map(entry.get("source")).get("fieldPath")])]
-    ends += [
-        (as_map(each.get("select")), each.get("fieldPaths") or [])
-        for _, each in as_items(entry.get("targets"))
-    ]
+    source, ways = as_map(entry.get("source")), [as_map(entry.get("source")).get("fieldPath")]
     if "objref" in entry:
-        ends = [(as_map(entry["objref"]), [as_map(entry.get("fieldref")).get("fieldpath")])]
-    return all(
-        select.get("kind") in _OTHER_KINDS
-        or (_VERSIONED.isdisjoint(select) and all(is_place(_way(path)) for path in paths))
-        for select, paths in ends
+        source, ways = as_map(entry["objref"]), [as_map(entry.get("fieldref")).get("fieldpath")]
+    return _is_of_places(source, ways, (_NAMESPACE,)) and all(
+        _is_of_places(as_map(each.get("select")), each.get("fieldPaths") or [])
+        for _, each in as_items(entry.get("targets"))
     )
+
+
+def _is_of_places(select: Any, paths: list[Any], also: tuple[tuple[str, ...], ...] = ()) -> bool:
+    """Whether the paths name such places, or one of these, in the selected objects."""
+    if select.get("kind") in _OTHER_KINDS:
+        return True
+    ways = map(_way, paths)
+    return _VERSIONED.isdisjoint(select) and all(way in also or is_place(way) for way in ways)
 
 
 def is_place(way: tuple[str, ...]) -> bool:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _FOR_KNOWN_WORDS = re.compile(
     r"spec\0(template\0spec\0)?(?:volumes|(?:initC|c)ontainers\0\*\0(?:env|volumeMounts))\0\*\0.*"
 )
-# A critical pod is one of kube-system, and sysctls are refused beside the network of the host.
-_READ = re.compile(r"metadata\0namespace|(?:.*\0)?spec\0hostNetwork")
 _IN_CUSTOM_KIND = re.compile(r"^spec\0(?:\w+\0)+(?=template\0)")
 _SIGN = re.compile(r"qz([0-9]+)zq")
 _ONLY_SIGNS = re.compile(rf"([\"']?)(?:{_SIGN.pattern})+\1")
@@ -61,7 +59,7 @@ def _is_unread(way: list[str], text: str) -> bool:
     place = _IN_CUSTOM_KIND.sub("spec\0", "\0".join(way))
     if _FOR_KNOWN_WORDS.fullmatch(place):
         return _ONLY_SIGNS.fullmatch(text) is not None
-    return not _READ.fullmatch(place) and is_place(tuple(place.split("\0")))
+    return is_place(tuple(place.split("\0")))
 
 
 def _entries(node: Node) -> list[tuple[str, Node]]:
