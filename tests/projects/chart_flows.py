@@ -584,6 +584,50 @@ UNSURE: dict[str, tuple[Files, str]] = {
         of(pod('\n{{ template "m" . }}'), h=_COLUMNS),
         "in kind Pod",
     ),
+    "amounts with a unit of other values in a loop": (
+        of(
+            pod(pairs("{{ $k }}: {{ $v }}{{ $.Values.unit }}")),
+            all=f"unit: m\nresources: {given(500)}\n",
+        ),
+        UNKNOWN,
+    ),
+    "amounts that a condition in a loop changes": (
+        of(
+            pod(pairs("{{- if $.Values.half }}{{ $v = 0.5 }}{{ end }}\n        " + _PLAIN)),
+            all=f"half: true\nresources: {given(2)}\n",
+        ),
+        PART,
+    ),
+    "a map that an action makes of limits, as requests": (
+        of(pod(f'{{{{- toYaml (dict "requests" {LIMITS}) | nindent 6 }}}}')),
+        OTHER,
+    ),
+    "the same for a helper": (
+        of(
+            pod(f'{{{{- include "m" (dict "requests" {LIMITS}) | nindent 6 }}}}'),
+            h=helper("{{ toYaml . }}", "m"),
+        ),
+        OTHER,
+    ),
+    "resources without their limits": (
+        of(
+            pod(
+                f'{{{{- toYaml (omit (set (deepCopy .Values.resources) "requests" {LIMITS})'
+                ' "limits") | nindent 6 }}'
+            )
+        ),
+        OTHER,
+    ),
+    "values that an action changes": (
+        of(
+            pod(
+                f'\n      {{{{- $_ := set .Values.resources "requests" {LIMITS} }}}}'
+                '\n      {{- $_ := unset .Values.resources "limits" }}'
+                "\n      {{- toYaml .Values.resources | nindent 6 }}"
+            )
+        ),
+        OTHER,
+    ),
     "a section of another branch": (
         of(
             pod(
@@ -704,6 +748,9 @@ KEPT: dict[str, Files] = {
     ),
     "requests and limits of the same limits": of(
         pod(asking(_LIMITS_ALONE, _LIMITS_ALONE)), x=given(4)
+    ),
+    "a map that an action makes of limits": of(
+        pod(f'{{{{- toYaml (dict "limits" {LIMITS} "requests" {LIMITS}) | nindent 6 }}}}')
     ),
     "sections under their own conditions": of(
         pod(

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 from webhook.formats.mentions import Comments
 from webhook.kube import pod
 from webhook.kube.walk import walk
-from webhook.projects.seen_amounts import ANY, ANYTHING, KEY, Seen, Uses, Write
+from webhook.projects.seen_amounts import (
+    ANY,
+    ANYTHING,
+    KEY,
+    Seen,
+    Uses,
+    Write,
+    is_unlike,
+    is_without_limits,
+)
 from webhook.templates import actions, expressions, written
 from webhook.templates.blocks import Kind
 from webhook.templates.expressions import At, Call, Constant, Expression, Text
@@ -228,11 +237,12 @@ class _File:
         for number, (each, made) in enumerate(zip(step.sets, given, strict=False)):
             if step.is_new:
                 self._variables = {**self._variables, each: (step.start, number)}
-            self._join(each, made)
+            self._join(each, made, is_new=step.is_new)
 
-    def _join(self, variable: str, seen: Seen) -> None:
+    def _join(self, variable: str, seen: Seen, *, is_new: bool = False) -> None:
         at = self._variables.get(variable, _MAIN)
-        self._seen[at] = self._seen.get(at, Seen()) | seen
+        made = self._seen.get(at, Seen()) | seen
+        self._seen[at] = made if is_new else replace(made, source=None)
 
     def _value(self, given: Expression) -> Seen:
         if isinstance(given, Text):
@@ -288,7 +298,7 @@ class _File:
         dots, writes = self._uses.dots, self._uses.writes
         for each in seen[1:]:
             dots[name] = dots.get(name, Seen()) | each
-        amounts = bool(writes) if name == ANY else name in writes
+        amounts = bool(writes or self._uses.leads) if name == ANY else name in writes
         given_by = seen[1].source if len(seen) == 2 else None  # noqa: PLR2004
         source = None if given_by is None else (name, *given_by)
         return Seen(amounts, self._uses.bare, named=frozenset({name}), source=source)
@@ -302,12 +312,18 @@ class _File:
                 self._read_section(key.texts, given.name, is_apart=True)
         if not every.texts.isdisjoint(self._uses.names):
             self._uses.builds = self._uses.builds or self._where(given.name)
+        is_changed = every.is_changed or is_unlike(given.arguments[first:], seen[first:])
         if given.name == "set" and every.amounts:
-            self._combine(given, every)
+            self._combine(given, replace(every, is_changed=is_changed))
         return replace(
-            every, texts=frozenset(), is_cut=False, is_direct=every.amounts, named=frozenset(),
+            every,
+            texts=frozenset(),
+            is_cut=False,
+            is_direct=every.amounts,
+            is_changed=is_changed,
+            named=frozenset(),
             source=None,
-        )  # fmt: skip
+        )
 
     def _used(self, given: Call, seen: list[Seen], every: Seen) -> Seen:
         """What a function makes of an amount, or of a map with amounts."""
@@ -328,7 +344,8 @@ class _File:
             is_other = name != "omit" and every.texts and every.texts.isdisjoint(uses.leads)
             is_given = name in _LOOKS and not is_other
             made = replace(every, texts=frozenset(), source=None) if is_given else Seen()
-            return replace(made, is_cut=every.is_cut)
+            is_changed = every.is_changed or is_without_limits(given)
+            return replace(made, is_cut=every.is_cut, is_changed=made.amounts and is_changed)
         if "egex" in name or not all(self._is_same(name, each) for each in every.texts):
             uses.looks = uses.looks or self._where(name)
         if name in _TESTS:
@@ -352,6 +369,8 @@ class _File:
         made = replace(every, is_changed=is_changed, is_cut=True, source=None)
         if isinstance(first, At) and isinstance(first.root, str) and not first.members:
             self._join(first.root, made)
+        elif isinstance(first, At) and is_changed:
+            self._uses.changes = self._uses.changes or self._where(given.name)
         return made
 
     def _is_part(self, text: str) -> bool:

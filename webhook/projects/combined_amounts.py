@@ -54,8 +54,11 @@ def why_unequal(
 
 def _why_elsewhere(uses: Uses, settings: Settings) -> str:
     """Which action may make something else of the amounts than resources of containers."""
-    where = known_places.why_elsewhere(uses.written, settings) if uses.is_legacy else ""
-    return where and (
+    where = f"{uses.changes} makes something else of them" if uses.changes else ""
+    where = where or known_places.why_elsewhere(uses.written, settings)
+    if not uses.is_legacy or not where:
+        return ""
+    return (
         f"{where}: give it values of its own, or change the keys and all that reads them together"
     )
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.kube.pod import SECTIONS
-from webhook.projects.seen_amounts import ANY, KEY
+from webhook.projects.seen_amounts import ANY, KEY, map_of
 from webhook.templates.written import ITEM, MADE, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.core.settings import Settings
-    from webhook.projects.seen_amounts import Source, Write
+    from webhook.projects.seen_amounts import Write
     from webhook.templates.written import Manifest, Node, Place
 
 _LIMITS, _REQUESTS = SECTIONS
@@ -59,9 +59,11 @@ class _Known:
             return f"{write.where} writes a part of them"
         if not self._is_with_limits(write):
             return f"{write.where} writes them as requests without the same limits"
-        if write.seen.named and not write.seen.is_direct:
+        if write.seen.named and not write.seen.is_direct and ANY not in write.seen.named:
             return ""  # what those write is looked at by itself
         for last, keys in self._places(write):
+            if not keys and ANY in write.seen.named and _is_on_top(last):
+                continue
             manifest = last.place.manifest if last.place is not None else None
             if manifest is None or not section(manifest, _whole(keys), self._settings):
                 kinds = " or ".join(map(_shown, manifest.kinds if manifest else ())) or "a text"
@@ -82,6 +84,8 @@ class _Known:
             yield write, ()
         elif place.manifest.kinds or not place.manifest.named:
             yield write, (*keys, *below)
+            users = self._users.get(place.manifest.named, ())
+            yield from ((each, ()) for each in users if not _is_on_top(each))
         else:
             named, base = place.manifest.named, place.base(column)
             for user in (*self._users.get(named, ()), *self._users.get(ANY, ())):
@@ -120,10 +124,10 @@ def _node(write: Write) -> Node | None:
 
 def _is_limit(limit: Write, request: Write) -> bool:
     """Whether this action writes limits of the map of the request, whenever that is written."""
-    node, source = _node(limit), _map_of(limit)
+    node, source = _node(limit), map_of(limit.seen.source)
     while node is not None and node.key == MADE:
         node = node.above
-    if node is None or node.key != _LIMITS or not source or source != _map_of(request):
+    if node is None or node.key != _LIMITS or not source or source != map_of(request.seen.source):
         return False
     if limit.place is None or request.place is None:
         return False
@@ -135,11 +139,9 @@ def _is_limit(limit: Write, request: Write) -> bool:
     return True
 
 
-def _map_of(write: Write) -> Source:
-    """Where the map is from that has the limits and requests, or has the amounts itself."""
-    source = write.seen.source or ()
-    source = source[:-2] if source[-2:-1] in {(ANY,), (KEY,)} else source
-    return source[:-1] if source[-1:] and source[-1] in SECTIONS else source
+def _is_on_top(write: Write) -> bool:
+    """Whether it writes whole manifests."""
+    return write.place is not None and write.place.keys() == ()
 
 
 def _shown(kind: str) -> str:

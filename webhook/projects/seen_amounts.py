@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from webhook.kube.pod import SECTIONS
+from webhook.templates.expressions import Text
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.templates.expressions import Call, Expression
     from webhook.templates.written import Place
 
 Source = tuple[str | int, ...]  # the way to a value, through members and loops
@@ -68,6 +74,7 @@ class Uses:
     looks: str = ""  # a function that looks at the names
     combines: str = ""  # a function that may put amounts together
     builds: str = ""  # a function that builds amounts
+    changes: str = ""  # a function that changes values where they are
     dots: dict[str, Seen] = field(default_factory=dict)  # what named templates get
     written: list[Write] = field(default_factory=list)
     sections: dict[str, str] = field(default_factory=dict)  # those that are read alone
@@ -82,3 +89,32 @@ class Uses:
     @property
     def place(self) -> str:
         return self.combines or next(iter(self.sections.values()), "")
+
+
+def map_of(source: Source | None) -> Source | None:
+    """Where the map is from that has the limits and requests, or has the amounts itself."""
+    if source and source[-2:-1] in {(ANY,), (KEY,)}:
+        source = source[:-2]
+    return source[:-1] if source and source[-1] in SECTIONS else source
+
+
+def is_unlike(given: Sequence[Expression], seen: Sequence[Seen]) -> bool:
+    """Whether a map of these names and values has amounts under another name, or as requests."""
+    sources: dict[str, Source | None] = {}
+    for name, value in zip(given[::2], seen[1::2], strict=False):
+        if value.amounts and not isinstance(name, Text):
+            return True
+        if isinstance(name, Text) and name.value in SECTIONS and value.amounts:
+            sources[name.value] = map_of(value.source)
+    limits = sources.get("limits")
+    return "requests" in sources and (limits is None or limits != sources["requests"])
+
+
+def is_without_limits(given: Call) -> bool:
+    """Whether a part of resources may have requests alone."""
+    names = {each.value for each in given.arguments if isinstance(each, Text)}
+    if given.name not in {"omit", "pick"}:
+        return False
+    if len(names) < len(given.arguments) - 1:
+        return True
+    return "limits" in names if given.name == "omit" else names == {"requests"}

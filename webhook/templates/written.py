@@ -248,6 +248,7 @@ class _Reader:
         node = self._push(MADE if is_made else key, column, is_open=is_made or SIGN not in key)
         value_at = start + entry.start("value")
         is_whole = not value.strip(f"{SIGN} \"'" if is_made else f"{SIGN} ")
+        is_whole = is_whole and self._are_apart(value_at, start + len(entry[0]))
         inside = Place(here.manifest, (*here.open_,), node, is_whole=is_whole)
         self._found.of_lines.append((start, value_at, around, inside))
         for each in self._written(start, start + len(entry[0])):
@@ -262,10 +263,13 @@ class _Reader:
 
     def _output(self, start: int, column: int | None, rest: str) -> None:
         """Lines that are made by actions alone, or text that is no YAML known here."""
-        here, is_whole = self._regions[-1], not rest.strip(f"{SIGN} ")
+        here, end = self._regions[-1], start + len(rest)
+        is_whole = not rest.strip(f"{SIGN} ") and self._are_apart(start, end)
         found = [] if column is None or is_whole else [column]
-        for each in self._written(start, start + len(rest)):
+        for each in self._written(start, end):
             said = named_indent(self._text, each)
+            if column is None and said is None and each.word != "fail":
+                here.manifest.kinds.append(SIGN)
             at = (column or 0) if said is None else said
             is_apart = said is not None or (column is not None and each.start == start)
             self._found.of_actions[each.start] = Place(
@@ -273,6 +277,16 @@ class _Reader:
             )
             found.append(at)
         self._push("", min(found, default=0), is_open=False)
+
+    def _are_apart(self, start: int, end: int) -> bool:
+        """Whether the actions here write lines of their own, or only one of them writes."""
+        found, number = [], self._next
+        while number < len(self._actions) and self._actions[number].start < end:
+            each = self._actions[number]
+            if each.kind is Kind.WRITES and each.start >= start:
+                found.append(named_indent(self._text, each))
+            number += 1
+        return len(found) <= 1 or None not in found
 
     def _written(self, start: int, end: int) -> Iterator[Action]:
         """The actions here that write something; blocks before each of them are opened."""
