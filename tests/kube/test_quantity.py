@@ -169,3 +169,21 @@ def test_nanos_are_added_up_and_are_whole_devices_again(
 
 def test_what_is_no_amount_has_no_nanos() -> None:
     assert quantity.nanos("one") is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "was", "wanted"),
+    [
+        ("1", 0.5, 1),
+        ("2000m", 1, 2),
+        ("1", "500m", "1"),
+        ("1", None, "1"),
+        ("500m", 1, "500m"),
+        ("many", 1, "many"),
+        (2, "1", 2),
+    ],
+)
+def test_a_number_stays_a_number_and_a_text_a_text(
+    amount: object, was: object, wanted: object
+) -> None:
+    assert repr(quantity.like(amount, was)) == repr(wanted)

@@ -15,7 +15,7 @@ SLICE = "nvidia.com/mig-1g.5gb"
 repaired = partial(Finding, rule.CODE)
 
 
-def rounded(raw: Any, whole: str, *places: Any, who: str = "cuda") -> Finding:
+def rounded(raw: Any, whole: str | int, *places: Any, who: str = "cuda") -> Finding:
     message = (
         f"container {who} requests {raw} {LEGACY}: GPUs are whole, so it means {whole}; "
         f"write {GPU}: {whole}"
@@ -67,7 +67,7 @@ def rounded(raw: Any, whole: str, *places: Any, who: str = "cuda") -> Finding:
             id="rounded up, never down",
         ),
         pytest.param(
-            {LEGACY: 1.5}, None, [rounded(1.5, "2", LIMITS / LEGACY)], id="a float, as in YAML"
+            {LEGACY: 1.5}, None, [rounded(1.5, 2, LIMITS / LEGACY)], id="a float, as in YAML"
         ),
         pytest.param(
             {LEGACY: ".5"}, None, [rounded(".5", "1", LIMITS / LEGACY)], id="a point in front"

@@ -133,6 +133,12 @@ def whole(value: Fraction) -> int:
     return value.numerator if value.denominator == 1 else ceil(value)
 
 
+def like(amount: object, was: object) -> object:
+    """The amount, as a number if it is a whole one in a text that replaces a number."""
+    value = parse(amount) if isinstance(amount, str) and isinstance(was, int | float) else None
+    return amount if value is None or not is_whole(value) else value.numerator
+
+
 def is_whole(value: Fraction) -> bool:
     """True if the API server accepts the amount for a device: a whole number."""
     return value.denominator == 1

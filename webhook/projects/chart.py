@@ -22,7 +22,7 @@ from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import fractions, legacy_pods
 from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
-from webhook.projects import combined_amounts, given_values, merged_values
+from webhook.projects import combined_amounts, given_values, merged_values, values_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -197,6 +197,25 @@ def _why_held(release: Question[Path]) -> str:
         given = [each.values for each in outside if chart in each.charts]
         if why := merged_values.why_unequal(_base(chart, values, plan), others, given, plan):
             return why
+    return _why_refused(main, values, outside, plan)
+
+
+def _why_refused(
+    main: Path, values: dict[Path, dict[str, Values]], outside: list[_Outside], plan: Plan
+) -> str:
+    """Why the schema of one of the charts may refuse amounts in values."""
+    of_charts = {chart: [*its.values()] for chart, its in values.items()}
+    for each in outside:
+        for chart in each.charts:
+            of_charts.setdefault(chart, []).append(each.values)
+    for chart in {each: None for one in of_charts for each in (one, *_used(one, plan.run))}:
+        file = str(chart / f"values{merged_values.SCHEMA}")
+        if schema := text_of(file):
+            own = of_charts.get(chart, ())
+            outer = (one for user in _users(chart, plan.run) for one in of_charts.get(user, ()))
+            name = os.path.relpath(file, main)
+            if why := values_schema.why_refused(schema, name, own, outer, plan.settings):
+                return why
     return ""
 
 

@@ -50,5 +50,8 @@ def _finding(container: Container, name: str, rounded: dict[str, str], today: st
         f"container {container.name} requests {container.sections[section][name]} {name}: GPUs are "
         f"whole, so it means {whole}; write {today}: {whole}"
     )
-    edits = tuple(Set(place, whole) for place, whole in places.items())
+    edits = tuple(
+        Set(place, quantity.like(whole, container.sections[str(place[-2])][name]))
+        for place, whole in places.items()
+    )
     return Finding(CODE, next(iter(places)), message, edits)

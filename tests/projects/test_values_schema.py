@@ -1,0 +1,99 @@
+"""Amounts in values wait where the schema of their chart may refuse them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.projects.test_values import MADE, NEW, OLD, assert_all_wait, looked_at, pod, resources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NUMBER = {"type": "number"}
+
+
+def of_limits(schema: Any) -> dict[str, Any]:
+    return {"properties": {"resources": {"properties": {"limits": schema}}}}
+
+
+# A schema of values with an amount, and the amount.
+REFUSES = {
+    "names by a pattern": (of_limits({"propertyNames": {"pattern": "^alpha"}}), 1),
+    "no other names": (of_limits({"properties": {OLD: {}}, "additionalProperties": False}), 1),
+    "a pattern of names": (of_limits({"patternProperties": {"^nvidia": {"type": "string"}}}), 1),
+    "a pattern that is not known": (of_limits({"patternProperties": {"(?<n>a)\\p{L}": {}}}), 1),
+    "a required name": (of_limits({"required": [OLD]}), 1),
+    "a pattern of amounts": (
+        of_limits({"additionalProperties": {"type": "string", "pattern": "m$"}}),
+        '"500m"',
+    ),
+    "a list of amounts": (of_limits({"additionalProperties": {"enum": [0.5, 2]}}), 0.5),
+    "another type": (of_limits({"properties": {NEW: {"type": "string"}}}), 1),
+    "a false schema": (of_limits({"properties": {NEW: False}}), 1),
+    "a reference": (of_limits({"$ref": "#/definitions/amounts"}), 1),
+    "a reference above": ({"properties": {"resources": {"$ref": "https://example.org/r"}}}, 1),
+    "a choice above": ({"anyOf": [of_limits({}), {}]}, 1),
+}
+ALLOWS = {
+    "any names": (of_limits({"type": "object"}), 1),
+    "any names of a type": (of_limits({"additionalProperties": NUMBER}), 0.5),
+    "an integer": (of_limits({"additionalProperties": {"type": "integer"}}), 2),
+    "one of two types": (of_limits({"additionalProperties": {"type": ["string", "null"]}}), '"1"'),
+    "both names": (
+        of_limits({"properties": {OLD: {}, NEW: NUMBER}, "additionalProperties": False}),
+        1,
+    ),
+    "a pattern of other names": (of_limits({"patternProperties": {"^cpu$": False}}), 1),
+    "a schema of other values": ({"properties": {"name": {"enum": ["a"]}}}, 1),
+    "a reference elsewhere": ({"properties": {"image": {"$ref": "#/definitions/i"}}}, 1),
+    "everything": (True, 1),
+}
+
+
+def files(schema: Any, amount: object, folder: str = "") -> dict[str, str]:
+    return {
+        f"{folder}values.schema.json": json.dumps(schema),
+        "values.yaml": resources(amount),
+        "templates/p.yaml": pod(MADE),
+    }
+
+
+@pytest.mark.parametrize(("schema", "amount"), REFUSES.values(), ids=REFUSES)
+def test_amounts_wait_for_a_schema_that_may_refuse_them(
+    schema: Any, amount: object, tmp_path: Path
+) -> None:
+    given = files(schema, amount)
+    assert_all_wait(tmp_path, given, "values.schema.json may refuse", "resources.limits")
+
+
+@pytest.mark.parametrize(("schema", "amount"), ALLOWS.values(), ids=ALLOWS)
+def test_amounts_are_renamed_where_the_schema_allows_them(
+    schema: Any, amount: object, tmp_path: Path
+) -> None:
+    results = looked_at(tmp_path, files(schema, amount))
+    assert NEW in (results["values.yaml"].new_text or "")
+
+
+def test_a_whole_number_is_a_number_where_a_number_stood(tmp_path: Path) -> None:
+    values = {
+        "values.yaml": resources(0.5) + resources(1.5, '"2"').replace("resources:", "other:"),
+    }
+    text = looked_at(tmp_path, values)["values.yaml"].new_text
+    assert text == (
+        resources(1, name=NEW) + resources(2, '"2"', name=NEW).replace("resources:", "other:")
+    )
+
+
+def test_the_schema_of_a_chart_inside_is_for_its_part_of_the_values(tmp_path: Path) -> None:
+    schema = of_limits({"additionalProperties": False})
+    inner = {"charts/s/Chart.yaml": "name: s\n", "charts/s/values.schema.json": json.dumps(schema)}
+    given = "s:\n" + "".join(f"  {line}\n" for line in resources(1).splitlines())
+    assert_all_wait(tmp_path, {**inner, "values.yaml": given}, "may refuse")
+
+
+def test_a_schema_that_is_no_json_holds_nothing(tmp_path: Path) -> None:
+    given = {**files({}, 1), "values.schema.json": "{"}
+    assert NEW in (looked_at(tmp_path, given)["values.yaml"].new_text or "")
