@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 import yaml
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 NOW = HEALTHY.now
-EVENTS = "/api/v1/events"
+EVENTS, LIMIT_RANGES = "/api/v1/events", "/api/v1/limitranges"
 SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
 REFUSE = "validating/gpu-webhook-guard-refuse"
 REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
@@ -53,7 +54,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setattr(facts, "read", lambda *_: HEALTHY)
     monkeypatch.setattr(legacy_counts, "read", lambda *_: known)
     with Cluster() as running:
-        running.say_json(EVENTS, {"items": []})
+        for path in (EVENTS, LIMIT_RANGES):
+            running.say_json(path, {"items": []})
         yield running
 
 
@@ -479,7 +481,8 @@ def test_a_modern_template_without_pods_needs_what_the_settings_add(
     obj["apiVersion"] = {"Deployment": "apps/v1", "CronJob": "batch/v1", "Pod": "v1"}[kind]
     obj["kind"] = kind
     notes = {"gpu-webhook.dev/repaired": ",".join(codes)} if codes else {}
-    cluster.refusals[PODS] = (201, json.dumps(pod_of(spec, annotations=notes)).encode(), {})
+    said = {"Warning": f'299 - "{",".join(codes)}: write it [enforce: repaired]"'}
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(spec, annotations=notes)).encode(), said)
     if kind == "CronJob":
         obj |= {"spec": {"suspend": True, "jobTemplate": {"spec": obj["spec"]}}}
     cluster.list_has(kind, obj | {"metadata": {"name": "yearly", "namespace": "team"}})
@@ -489,11 +492,12 @@ def test_a_modern_template_without_pods_needs_what_the_settings_add(
     assert code == (LEFT if left else SAFE)
     if left:
         assert found["answer"] == "Not yet: 1 owner of modern pods that run only repaired"
-        assert found["owners"][0]["change"].startswith(f"{kind}/yearly: GPU pods ")
+        assert found["owners"][0]["change"] == f"{kind}/yearly: write it"
 
 
 SLICED = {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}]}
 EQUAL = [{"key": "nvidia.com/gpu", "value": "present"}]
+WITHOUT_VALUE = [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]
 REFUSED = b'{"message": "exceeded quota: q"}'
 # The template, what became of a pod of it, the exit code.
 TAINTED: dict[str, tuple[Any, tuple[int, dict[str, str]], int]] = {
@@ -504,6 +508,17 @@ TAINTED: dict[str, tuple[Any, tuple[int, dict[str, str]], int]] = {
         (201, {"gpu-webhook.dev/repaired": "GPU201"}),
         LEFT,
     ),
+    "no value, where the taint has one": (
+        {**MODERN, "tolerations": WITHOUT_VALUE},
+        (201, {"gpu-webhook.dev/repaired": "GPU201"}),
+        LEFT,
+    ),
+    "a taint that is named as a slice is": (
+        {**SLICED, "tolerations": TOLERANT["tolerations"]},
+        (201, {"gpu-webhook.dev/repaired": "GPU201"}),
+        LEFT,
+    ),
+    "its namespace was just deleted": (MODERN, (404, {}), SAFE),
     "the API server adds it, or no node that the webhook knows has the taint": (
         MODERN,
         (201, {}),
@@ -567,36 +582,188 @@ def test_a_template_may_need_a_runtime_class_of_nodes_that_are_away(
     assert (code, owners(found)) == (LEFT, [("Deployment", "a", 1, ["GPU202"])])
 
 
+@pytest.mark.parametrize("labels", ["equal", "own"])
 @pytest.mark.parametrize("is_repaired", [True, False])
-def test_one_pod_that_is_repaired_speaks_for_the_templates_that_lack_the_same(
+def test_one_pod_is_tried_of_templates_that_differ_in_nothing_that_decides(
     is_repaired: bool,  # noqa: FBT001
+    labels: str,
     cluster: Cluster,
     report: Any,
 ) -> None:
-    """One that is not does not: a policy may add the toleration to some pods only."""
+    """Labels may: a policy may add the toleration to some pods only."""
     cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
     for name in ("a", "b", "c"):
         metadata = {"name": name, "namespace": "team"}
-        obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(MODERN, replicas=0)}
+        spec = {"containers": [{**MODERN["containers"][0], "image": name}]}
+        obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(spec, replicas=0)}
+        of_pods = {"app": name if labels == "own" else "x", "pod-template-hash": name}
+        obj["spec"]["template"]["metadata"] = {"labels": of_pods}
         cluster.list_has("Deployment", obj | {"metadata": metadata})
     notes = {"gpu-webhook.dev/repaired": "GPU201"} if is_repaired else {}
     cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN, annotations=notes)).encode(), {})
     code, found = report()
     assert (code, len(found["owners"])) == ((LEFT, 3) if is_repaired else (SAFE, 0))
-    assert len(cluster.posted) == (1 if is_repaired else 3)
+    assert len(cluster.posted) == (3 if labels == "own" else 1)
 
 
-def test_each_template_of_one_owner_is_tried(cluster: Cluster, report: Any) -> None:
-    """An operator may have made them, and only some get the toleration."""
-    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
-    for name in ("a", "b"):
-        metadata = {"name": name, "namespace": "team"}
-        metadata["ownerReferences"] = [owner("x", "Served", "example.org/v1")]  # type: ignore[assignment]
-        obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(MODERN, replicas=0)}
-        cluster.list_has("Deployment", obj | {"metadata": metadata})
-    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN)).encode(), {})
+def gets(cluster: Cluster, codes: str = "GPU201") -> None:
+    """Each pod of team, as a dry run, is changed by these rules if it tolerates nothing."""
+    notes = {"gpu-webhook.dev/repaired": codes}
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN, annotations=notes)).encode(), {})
+
+
+RANGE = {"metadata": {"name": "r", "namespace": "team"}}
+# The amounts of a LimitRange, and whether a pod is tried.
+GIVEN: dict[str, tuple[dict[str, Any], bool]] = {
+    "a default": ({"default": {"nvidia.com/gpu": "1"}}, True),
+    "a maximum, which is a default, too": ({"max": {"nvidia.com/mig-1g.5gb": "1"}}, True),
+    "0": ({"default": {"nvidia.com/gpu": "0"}}, False),
+    "something else": ({"default": {"cpu": "1"}}, False),
+}
+
+
+@pytest.mark.parametrize(("item", "is_tried"), GIVEN.values(), ids=GIVEN)
+def test_a_template_without_gpus_may_get_them_from_a_limit_range(
+    item: dict[str, Any],
+    is_tried: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    cluster.say_json(LIMIT_RANGES, {"items": [{**RANGE, "spec": {"limits": [item]}}]})
+    metadata = {"name": "a", "namespace": "team"}
+    cluster.list_has("Deployment", made_from(NO_GPU, replicas=0) | {"metadata": metadata})
+    gets(cluster)
+    code, found = report()
+    assert (code, len(cluster.posted)) == ((LEFT, 1) if is_tried else (SAFE, 0))
+    assert owners(found) == ([("Deployment", "a", 1, ["GPU201"])] if is_tried else [])
+
+
+@pytest.mark.parametrize(
+    ("by", "kind", "old", "left"),
+    [
+        pytest.param("CronJob", "Job", made_from(MODERN, suspend=True), True, id="a queued Job"),
+        pytest.param(
+            "CronJob",
+            "Job",
+            made_from(MODERN) | {"status": done("Complete")},
+            False,
+            id="a Job that is complete",
+        ),
+        pytest.param(
+            "Deployment", "ReplicaSet", made_from(MODERN, replicas=0), True, id="a paused one"
+        ),
+        pytest.param(
+            "StatefulSet", "ReplicaSet", made_from(MODERN, replicas=0), False, id="the history"
+        ),
+    ],
+)
+def test_what_a_modern_owner_made_before_is_tried_as_it_is(
+    by: str,
+    kind: str,
+    old: Any,
+    left: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    """The owner has the toleration by now; what it made lacks it, and still makes pods."""
+    version = "batch/v1" if by == "CronJob" else "apps/v1"
+    template: dict[str, Any] = {"template": {"spec": TOLERANT}}
+    spec: dict[str, Any] = template | {"paused": True}
+    spec = {"jobTemplate": {"spec": template}} if by == "CronJob" else spec
+    by = "Deployment" if by == "StatefulSet" else by
+    if not left and by == "Deployment":
+        spec["paused"] = False
+    metadata = {"name": "top", "namespace": "team", "uid": "top"}
+    cluster.list_has(by, {"metadata": metadata, "spec": spec})
+    of_top = [owner("top", by, version, "top")]
+    own = {"name": "old", "namespace": "team", "uid": "old", "ownerReferences": of_top}
+    cluster.list_has(kind, {**old, "metadata": own})
+    gets(cluster)
+    code, found = report()
+    assert (code, owners(found)) == ((LEFT, [(by, "top", 1, ["GPU201"])]) if left else (SAFE, []))
+    if left:
+        assert "is modern: finish its rollout" in found["owners"][0]["change"]
+
+
+def test_a_pod_is_tried_as_its_controller_makes_it(cluster: Cluster, report: Any) -> None:
+    """Of the metadata it takes labels and annotations; a StatefulSet adds the volumes of claims."""
+    spec = {**MODERN, "volumes": [{"name": "data", "emptyDir": {}}, {"name": "more"}]}
+    obj = made_from(spec, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+    written = {"namespace": "other", "labels": {"a": "b"}, "name": "x", "uid": "y"}
+    obj["spec"]["template"]["metadata"] = written
+    cluster.list_has("StatefulSet", obj | {"metadata": {"name": "a", "namespace": "team"}})
+    gets(cluster)
+    assert report()[0] == LEFT
+    ((path, tried_pod),) = cluster.posted
+    assert (path, tried_pod["metadata"]) == (
+        PODS,
+        {"name": "gpu-webhook-report", "labels": {"a": "b"}},
+    )
+    claim = {"claimName": "data-gpu-webhook-report"}
+    volumes = [{"name": "data", "persistentVolumeClaim": claim}, {"name": "more"}]
+    assert tried_pod["spec"] == {**spec, "volumes": volumes}
+
+
+@pytest.mark.parametrize(
+    ("codes", "left"), [("GPU201", []), ("GPU201,GPU202", ["GPU202"])], ids=["one", "two"]
+)
+def test_a_daemon_set_makes_no_pods_for_nodes_that_it_does_not_tolerate(
+    codes: str, left: list[str], cluster: Cluster, report: Any
+) -> None:
+    """So no pod of it ever needs the toleration."""
+    path = "/apis/apps/v1"
+    resources = orjson.loads(cluster.answers[path][1])["resources"]
+    served = {"name": "daemonsets", "kind": "DaemonSet", "namespaced": True, "verbs": ["list"]}
+    cluster.say_json(path, {"resources": [*resources, served]})
+    obj = made_from(MODERN) | {"metadata": {"name": "a", "namespace": "team"}}
+    cluster.say_json(f"{path}/daemonsets", {"items": [obj]})
+    gets(cluster, codes)
+    code, found = report()
+    assert code == (LEFT if left else SAFE)
+    assert owners(found) == ([("DaemonSet", "a", 1, left)] if left else [])
+    assert len(cluster.posted) == 1
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({"labels": {"gpu-webhook.dev/ignore": "true"}}, id="it is left alone"),
+        pytest.param({"deletionTimestamp": created(0)}, id="it is being deleted"),
+    ],
+)
+def test_nothing_is_tried_in_a_namespace_that_gets_nothing_from_the_webhook(
+    metadata: Any, cluster: Cluster, report: Any
+) -> None:
+    spaces = [{"metadata": {"name": "team", **metadata}}]
+    cluster.say_json("/api/v1/namespaces", {"items": spaces})
+    metadata = {"name": "a", "namespace": "team"}
+    cluster.list_has("Deployment", made_from(MODERN) | {"metadata": metadata})
+    gets(cluster)
     assert report()[0] == SAFE
-    assert len(cluster.posted) == 2
+    assert cluster.posted == []
+
+
+def test_an_object_that_is_nested_too_deeply_is_a_gap_with_its_name(
+    cluster: Cluster, report: Any
+) -> None:
+    """A custom kind may have fields of any depth; the others are judged all the same."""
+    deep: Any = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    held = []
+    for name, spec in (("deep", {**MODERN, "zz": deep}), ("other", MODERN)):
+        metadata = {"name": name, "namespace": "team"}
+        sent = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+        sent = json.dumps(sent | made_from(MODERN) | {"metadata": metadata})  # type: ignore[assignment]
+        notes = {"kubectl.kubernetes.io/last-applied-configuration": sent}
+        held.append(made_from(spec) | {"metadata": metadata | {"annotations": notes}})
+    text = json.dumps({"items": held}).encode()
+    cluster.say("/apis/apps/v1/deployments", 200, text)
+    gets(cluster)
+    code, found = report()
+    assert (code, [each["name"] for each in found["owners"]]) == (LEFT, ["other"])
+    (gap,) = found["gaps"]
+    assert "team/Deployment/deep" in gap
 
 
 @pytest.mark.parametrize(
@@ -629,16 +796,18 @@ def test_it_is_not_known_what_templates_need_of_which_no_pod_is_tried(
     assert cluster.posted == []
 
 
-@pytest.mark.parametrize("kind", ["runtimeclasses", "namespaces"])
+@pytest.mark.parametrize("kind", ["limitranges", "namespaces"])
 def test_what_templates_lack_is_a_gap_without_the_right(
     kind: str, cluster: Cluster, report: Any
 ) -> None:
-    api = "/apis/node.k8s.io/v1" if kind == "runtimeclasses" else "/api/v1"
-    cluster.say(f"{api}/{kind}", 403, b'{"message": "no"}')
+    cluster.say(f"/api/v1/{kind}", 403, b'{"message": "no"}')
     code, found = report()
-    what = "which modern templates lack what the webhook adds"
-    what = f"what is guarded, and {what}: namespaces" if kind == "namespaces" else f"{what}: {kind}"
-    assert (code, found["gaps"]) == (UNKNOWN, [f"{what}: 403: no"])
+    what = {
+        "limitranges": "which modern templates get GPUs from a LimitRange",
+        "namespaces": "what is guarded, and what the webhook leaves alone",
+    }[kind]
+    assert code == UNKNOWN
+    assert found["gaps"] == [f"{what}: {kind}: 403: no"]
 
 
 # Of the namespace: its name, its labels, the entry of the webhook, and whether it is left alone.
@@ -1127,7 +1296,7 @@ HALFWAY: dict[str, tuple[Any, Any, Any, str]] = {
         {},
         REVISIONS,
         {"containers": [{"name": f"c{number}"} for number in range(1001)]},
-        "is too large: ",
+        "is not checked: it has more than 1000 containers",
     ),
     "one revision": ({}, {"currentRevision": "web-2", "updateRevision": "web-2"}, None, ""),
     "its controller has not seen it": ({}, {}, None, ""),
@@ -1733,3 +1902,23 @@ def test_without_an_answer_nothing_can_be_said(
     code, err = report()
     assert code == ERROR
     assert "no answer from the API server: connection refused" in err
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_custom_objects_where_the_webhook_is_not_called_are_no_gaps(
+    is_alone: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    """Others may read a ConfigMap, such as an injector that is in `kube-system`."""
+    labels = {"gpu-webhook.dev/ignore": "true"} if is_alone else {}
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team", **labels)]})
+    for each in ("Step", "ConfigMap"):
+        held = {"metadata": {"name": "a", "namespace": "team"}, "data": {"x": ALPHA}}
+        if each == "Step":
+            serve(cluster, each, held)
+        else:
+            cluster.list_has(each, held)
+    code, found = report()
+    assert code == UNKNOWN
+    assert ["ConfigMaps" in each for each in found["gaps"]] == [True, False][: 1 + (not is_alone)]

@@ -128,14 +128,15 @@ class ApiServer:
 
             def do_POST(self) -> None:
                 body = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                path = urlsplit(self.path).path
+                parts = urlsplit(self.path)
+                path, is_dry = parts.path, "dryRun" in parts.query
                 made = (path, body["metadata"]["name"])
                 answer = api.refusals.get(path)
                 if answer is None and made in api.made:
                     answer = (409, b'{"message": "already exists"}', {})
                 api.posted.append((path, body))
                 if answer is None:
-                    api.made.add(made)
+                    api.made |= {made} if not is_dry else set()
                     answer = (201, orjson.dumps(body), {})
                 status, text, headers = answer
                 with suppress(OSError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from webhook.cli.progress import progress
 from webhook.cluster import answers, client, listing, objects, other_kinds, workload_status
 from webhook.doctor import facts, legacy_counts, policies
 from webhook.doctor.lines import few
-from webhook.files.results import Plan, Status
+from webhook.files.results import Plan
 from webhook.kube.pod import as_map
 from webhook.kube.times import DAY, seconds_of
 from webhook.reports.usage import LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
@@ -27,9 +26,7 @@ from webhook.rules import ALL, is_legacy, is_repair, legacy_name_elsewhere, quot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.capacity.nodes import Inventory
     from webhook.cluster.listing import Progress
-    from webhook.files.results import Located
 
     Raw = dict[str, Any]
 
@@ -38,25 +35,26 @@ _HOUR = 3600.0
 _CODE = re.compile(r"\bGPU\d{3}\b")
 _NOTES = (
     "templates in Secrets, in encoded text (base64, gzip) and outside of the cluster",
-    "what modern templates of custom kinds lack that have no pod, and taints of nodes to come",
+    "what modern templates of unknown custom kinds lack, and taints of nodes to come",
     "namespaces that were opted out for a time: the webhook counted nothing there",
     "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
 )
 _HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older template"
-_LACK = "which modern templates lack what the webhook adds"
-_SPACES = f"what is guarded, and {_LACK}"
+_RANGES = "which modern templates get GPUs from a LimitRange"
+_SPACES = "what is guarded, and what the webhook leaves alone"
 _QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
 _IDLE = (
     "annotations, driver paths and amounts of 0 that the webhook leaves as they are: delete what "
     "has no effect (`migrate` would put an affinity into effect)"
 )
 # The webhook does nothing for these, such as a Deployment that was once applied as
-# extensions/v1beta1. The last two rules find what gives pods legacy names.
-_NOT_FOR_PODS = tuple(
+# extensions/v1beta1, or a dry run decides. The last two rules find what gives pods legacy names.
+_NOT_LEGACY = tuple(
     rule.CODE
     for rule in ALL
-    if not is_repair(rule.CODE) and rule not in {quota_names, legacy_name_elsewhere}
+    if not (is_repair(rule.CODE) and is_legacy(rule.CODE))
+    and rule not in {quota_names, legacy_name_elsewhere}
 )
 _OTHER = "which namespaces are `other`: the metrics of a worker name 200 of them"
 
@@ -77,9 +75,11 @@ def _read(args: SimpleNamespace) -> Usage:
     came = legacy_counts.read(api, installed)
     where = {"kubeconfig": args.kubeconfig, "context": args.context}
     with progress() as show_progress:
-        namespaces, inventory, unlisted = _surroundings(api, installed, show_progress)
+        namespaces, ranges, unlisted = _surroundings(api, installed, show_progress)
         ignored = sorted(_name(one) for one in namespaces if not policies.reaches(installed, one))
-        plan = Plan(installed.settings, inventory, ignored=_NOT_FOR_PODS)
+        ending = {_name(one) for one in namespaces if one["metadata"].get("deletionTimestamp")}
+        trials = report_templates.Trials(api, installed, {*ignored, *ending}, ranges)
+        plan = Plan(installed.settings, ignored=_NOT_LEGACY)
         scan = scan_cluster.Scan(
             SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
             plan,
@@ -87,27 +87,26 @@ def _read(args: SimpleNamespace) -> Usage:
             static_pods=False,
             counts=_is_needed,
             needs=report_needs.Needs(plan),
+            lacks=trials.lacks,
         )
         found = scan.reported(show_progress)
         reported = [each for each in found if each.itself.namespace not in ignored]
         gaps = [*came.gaps, *unlisted, *(_unread(each) for each in reported if each.result.error)]
         try:
             own = installed.settings_map
-            gaps += other_kinds.unread(api, installed.settings, show_progress, own)
+            gaps += other_kinds.unread(api, installed.settings, show_progress, own, ignored)
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
     gaps += _halfway(api, scan, ignored)
+    gaps += trials.gaps()
     if ignored:
         notes.append(f"namespaces that the webhook leaves alone: {few(ignored)}")
-    trials = report_templates.Trials(api, installed)
-    reported = [each for each in reported if _needs(each, trials)]
-    gaps += trials.gaps()
     if idle := sorted(_path(each) for each in scan.idle if each.namespace not in ignored):
         notes.append(f"{_IDLE}: {few(idle)}")
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
-    owners = [_owner(each) for each in reported if not _is_quota(each)]
+    owners = [_owner(e) for e in reported if e.result.located and not _is_quota(e)]
     try:
         owners += _of_events(api, came)
     except client.Fault as fault:
@@ -130,17 +129,18 @@ def _read(args: SimpleNamespace) -> Usage:
 
 def _surroundings(
     api: client.Client, installed: facts.Facts, show_progress: Progress
-) -> tuple[list[Raw], Inventory | None, list[str]]:
-    """The namespaces, what the templates are compared with, and what is not known of both."""
+) -> tuple[list[Raw], report_templates.Names, list[str]]:
+    """The namespaces, the GPUs that LimitRanges give there, and what is not known of both."""
+    spaces: list[Raw] = []
+    unlisted = []
     try:
-        spaces = [*listing.objects(api, "/api/v1/namespaces", show_progress)]
+        spaces += listing.objects(api, "/api/v1/namespaces", show_progress)
     except client.Fault as fault:  # so the owners of each are reported
-        return [], None, [f"{_SPACES}: namespaces: {fault}"]
+        unlisted.append(f"{_SPACES}: namespaces: {fault}")
     try:
-        settings = installed.settings
-        return spaces, report_templates.inventory(api, settings, spaces, show_progress), []
+        return spaces, report_templates.given(api, installed.settings), unlisted
     except client.Fault as fault:
-        return spaces, None, [f"{_LACK}: runtimeclasses: {fault}"]
+        return spaces, {}, [*unlisted, f"{_RANGES}: limitranges: {fault}"]
 
 
 def _path(named: objects.Reference) -> str:
@@ -151,21 +151,8 @@ def _name(obj: Raw) -> str:
     return str(obj["metadata"]["name"])
 
 
-def _needs(reported: scan_cluster.Reported, trials: report_templates.Trials) -> bool:
-    """Whether its pods need the webhook; of what they may lack, what they get is kept."""
-    if reported.is_legacy or reported.came:
-        return True
-    added = _added(reported)
-    lacks = "; ".join(each.message for each in added)
-    same = [reported.itself, *reported.alike] if added else []
-    codes = {code for each in same for code in trials.repairs(each, lacks)}
-    located = [each for each in added if each.code in codes] or added
-    reported.result = replace(reported.result, located=tuple(located))
-    return bool(codes)
-
-
 def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) -> Iterator[str]:
-    """The StatefulSets that may make legacy pods from a template that they do not show.
+    """The StatefulSets that may make pods from a template that they do not show.
 
     The ReplicaSets of a paused Deployment are among the objects of the scan.
     """
@@ -179,10 +166,11 @@ def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) ->
         except client.Fault as fault:
             why = f"cannot be read: {fault}"
         else:
-            result = scan.judged(workload_status.at_revision(obj, found or {}), is_made=True)
-            is_one = any(is_legacy(each.code) for each in result.located)
-            why = "is legacy" if is_one else "" if found else "is not there"
-            why = f"is too large: {result.error}" if result.error else why
+            result = scan.older(workload_status.at_revision(obj, found or {}))
+            codes = [each.code for each in result.located]
+            needs = "is legacy" if any(map(is_legacy, codes)) else f"needs {', '.join(codes)}"
+            why = needs if codes else "" if found else "is not there"
+            why = f"is not checked: {result.error}" if result.error else why
         if why:
             yield f"{namespace}/{kind}/{name}: {_HALFWAY} {why}"
 
@@ -201,21 +189,11 @@ def _is_needed(code: str) -> bool:
     return is_legacy(code) or is_repair(code)
 
 
-def _added(reported: scan_cluster.Reported) -> list[Located]:
-    """What may be added to the pods of a modern template, with or without pods now.
-
-    A pod was judged when it was created: that it came so is noted on itself.
-    """
-    kind = reported.result.path.split("/")[-2:-1]  # NAMESPACE/KIND/NAME
-    found = (each for each in reported.result.located if each.status is Status.FIXABLE)
-    return [] if kind == ["Pod"] else [each for each in found if is_repair(each.code)]
-
-
 def _owner(reported: scan_cluster.Reported) -> Owner:
     codes = tuple(each.code for each in reported.result.located if is_legacy(each.code))
     newest, change = seconds_of(reported.created), reported.owner
     if not codes:
-        added = reported.result.located[-1:] if reported.came else _added(reported)
+        added = reported.result.located[-1:] if reported.came else reported.result.located
         said = "; ".join(each.message for each in added)
         codes = tuple(_CODE.findall(said) if reported.came else (each.code for each in added))
         change = f"{reported.owner}: {said}"

@@ -1,7 +1,7 @@
-"""Which modern templates need the webhook: a cluster in, an inventory and trials out.
+"""Which modern templates need the webhook: objects in, what it adds to their pods out.
 
 A template without a pod now (a Deployment that is scaled to 0, a yearly CronJob) shows nothing that
-the webhook added. So a pod of each that may lack something, such as the toleration of GPU nodes, is
+the webhook added. So a pod of each that may get something, such as the toleration of GPU nodes, is
 created as a dry run. The webhook alone knows the nodes: it remembers those whose GPUs are away, and
 knows those that may be added. And a plugin of the API server may add the toleration.
 """
@@ -10,105 +10,173 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity.nodes import NodeClass
+import orjson
+
 from webhook.cluster import answers, listing
-from webhook.cluster.client import Client, Fault, address
-from webhook.cluster.objects import Catalogue
+from webhook.cluster.client import Client, Fault, Refused, address, as_json
+from webhook.cluster.objects import reference
 from webhook.core.repaired_annotation import codes_of
 from webhook.core.settings import Taint
 from webhook.doctor.lines import few
 from webhook.evaluation.workloads import templates_of
-from webhook.inventory import inventory_file
-from webhook.kube.pod import as_map
+from webhook.files.results import Located, Status
+from webhook.kube import quantity
+from webhook.kube.pod import KINDS, Pod, as_items, as_map
 from webhook.kube.pointer import value_at
-from webhook.rules import is_repair
+from webhook.kube.tolerations import Tolerations
+from webhook.rules import is_repair, missing_toleration
+from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterator, Mapping
 
-    from webhook.capacity.nodes import Inventory
-    from webhook.cluster.listing import Progress
-    from webhook.cluster.objects import Reference
     from webhook.core.settings import Settings
     from webhook.doctor.facts import Facts
 
     Raw = dict[str, Any]
+    Names = Mapping[str, set[str]]  # of GPU resources, by namespace
 
 _UNTRIED = "whether pods need what the webhook adds: no dry run of pods of"
 _SECONDS = 60.0  # for all trials: a webhook that hangs delays each of them for its timeout
-_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+_NOT_FOUND = 404
+_LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
+_UNKNOWN = "?"  # a value of a taint that no toleration can name
+_GENERAL = "nvidia.com/gpu"  # the taint of GPU nodes, whatever they offer
+_COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
+# What neither the webhook nor the scheduler reads, and what controllers add to each template.
+_OWN_FIELDS = (
+    *("image", "imagePullPolicy", "command", "args", "workingDir", "ports"),
+    *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
+    *("terminationMessagePath", "terminationMessagePolicy"),
+)
+_OWN_LABELS = (
+    *("pod-template-hash", "rollouts-pod-template-hash", "controller-uid", "job-name"),
+    *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
+)
 
 
-def inventory(
-    api: Client, settings: Settings, namespaces: Iterable[Raw], progress: Progress
-) -> Inventory:
-    """The runtime classes, the namespaces, and nodes for which pods may need all that is added.
-
-    Fault if the runtime classes may not be listed.
-    """
-    classes = ({"kind": "RuntimeClass", **e} for e in listing.objects(api, _CLASSES, progress))
-    spaces: Iterator[Raw] = ({"kind": "Namespace", **each} for each in namespaces)
-    found = inventory_file.from_objects(chain(spaces, classes), settings)
-    names = [settings.gpu_resource, *settings.gpu_resources]
-    taints = ((), *((each,) for each in (*map(Taint, names), *settings.taints)))
-    labels = {**found.runtime_classes.get(settings.drivers.runtime_class, {})}
-    labels[settings.placement.label] = settings.placement.value
-    nodes = (NodeClass(labels, each, open_labels=True, open_gpus=True) for each in taints)
-    return replace(found, classes=tuple(nodes))
+def given(api: Client, settings: Settings) -> Names:
+    """The GPU resources that LimitRanges give to pods. Fault if they may not be listed."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for each in listing.objects(api, "/api/v1/limitranges"):
+        for _, item in as_items(as_map(each.get("spec")).get("limits")):
+            amounts = [pair for one in _LIMITS for pair in as_map(item.get(one)).items()]
+            names = (n for n, amount in amounts if settings.is_gpu(n) and quantity.parse(amount))
+            found[str(each["metadata"].get("namespace"))].update(names)
+    return found
 
 
 class Trials:
-    """Creates pods of templates as dry runs, until one of those that lack the same is repaired.
+    """Creates pods of templates as dry runs, one of each that differs in what decides.
 
     In each namespace, because policies may differ. While the webhook repairs nothing, none is
     tried: the API server counts each call that fails.
     """
 
-    def __init__(self, api: Client, installed: Facts) -> None:
+    def __init__(
+        self, api: Client, installed: Facts, spared: Container[str], of_ranges: Names
+    ) -> None:
+        """`spared` are the namespaces that the webhook leaves alone, and those that end."""
         self._api, self._settings = api, installed.settings
-        self._catalogue = Catalogue(api)
-        self._repaired: dict[tuple[str, str], frozenset[str]] = {}
+        self._spared, self._of_ranges = spared, of_ranges
+        self._known: dict[tuple[str, bytes], dict[str, str]] = {}
         self._is_called = bool(codes_of(installed.trial.pod))
-        self._end = time.monotonic() + _SECONDS
+        self._seconds = _SECONDS
         self._untried: defaultdict[str, list[str]] = defaultdict(list)
 
-    def repairs(self, workload: Reference, lacks: str) -> frozenset[str]:
-        """The rules that change a pod of this workload. It is a gap if none can be tried."""
-        key = workload.namespace, lacks
-        if key in self._repaired:
-            return self._repaired[key]
-        try:
-            codes = frozenset(filter(is_repair, self._codes(workload)))
-        except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
-            self._untried[str(fault)].append(f"{workload.namespace}/{workload}")
-            return frozenset()
-        if codes:
-            self._repaired[key] = codes
-        return codes
+    def lacks(self, obj: Raw) -> tuple[Located, ...]:
+        """What the webhook adds to the pods of its templates. It is a gap if none can be tried."""
+        named = reference(obj)
+        found: dict[str, str] = {}
+        for at in () if named.namespace in self._spared else templates_of(obj, self._settings):
+            pod = _pod(obj, as_map(value_at(obj, at)))
+            if not self._may_lack(pod, named.namespace):
+                continue
+            try:
+                found |= self._added(pod, named.namespace)
+            except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
+                if not (isinstance(fault, Refused) and fault.status == _NOT_FOUND):
+                    self._untried[str(fault)].append(f"{named.namespace}/{named}")
+        if named.kind == "DaemonSet":  # its controller makes none on nodes that it does not allow
+            found.pop(missing_toleration.CODE, None)
+        return tuple(
+            Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))
+            for code, message in found.items()
+        )
 
     def gaps(self) -> Iterator[str]:
         """The workloads of which no pod could be tried, and why."""
         for why, names in self._untried.items():
             yield f"{_UNTRIED} {few(names)}: {why}"
 
-    def _codes(self, workload: Reference) -> Iterator[str]:
-        if not self._is_called:
-            raise Fault("the webhook repairs nothing")
-        if self._end <= time.monotonic():
-            raise Fault("a minute has passed")
-        served = self._catalogue.find(workload.group, workload.kind)
-        path = served.path(workload.namespace, workload.name) if served else ""
-        obj = answers.of_one(self._api, path) if path else None
-        if obj is None:
-            raise Fault("it is not there any more")
-        pods = address("api", "v1", "namespaces", workload.namespace, "pods")
-        for at in templates_of(obj, self._settings):
-            template = as_map(value_at(obj, at))
-            metadata = {**as_map(template.get("metadata")), "name": "gpu-webhook-report"}
-            pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": metadata}
-            text, _ = self._api.dry_run(pods, pod)
-            yield from codes_of(answers.read(text))
+    def _may_lack(self, pod: Raw, namespace: str) -> bool:
+        """Whether the webhook may add something to it, whatever the nodes are."""
+        settings, seen = self._settings, Pod(pod)
+        names = {*seen.gpus(settings), *self._of_ranges.get(namespace, ())}
+        drivers = settings.drivers
+        if drivers.mounts or drivers.runtime_class or settings.placement.enabled:
+            return bool(names)
+        there = Tolerations(seen.tolerations())
+        taints = [*settings.taints, *(Taint(name, _UNKNOWN) for name in (*names, _GENERAL))]
+        return bool(names) and not all(map(there.tolerate, taints))
+
+    def _added(self, pod: Raw, namespace: str) -> dict[str, str]:
+        """What the rules add to it that change it, in the words of their warnings."""
+        key = namespace, _decisive(pod)
+        if key not in self._known:
+            if not self._is_called:
+                raise Fault("the webhook repairs nothing")
+            if self._seconds <= 0.0:
+                raise Fault("a minute has passed")
+            pods, started = address("api", "v1", "namespaces", namespace, "pods"), time.monotonic()
+            try:
+                text, warnings = self._api.dry_run(pods, pod)
+            finally:
+                self._seconds -= time.monotonic() - started
+            codes = filter(is_repair, codes_of(answers.read(text)))
+            self._known[key] = {code: _message(code, warnings) for code in codes}
+        return self._known[key]
+
+
+def _pod(obj: Raw, template: Raw) -> Raw:
+    """A pod as controllers make it of a template."""
+    written = as_map(template.get("metadata"))
+    metadata = {name: written[name] for name in _COPIED if name in written}
+    spec = {**as_map(template.get("spec"))}
+    if claims := _claims(obj):
+        rest = [each for _, each in as_items(spec.get("volumes")) if each.get("name") not in claims]
+        spec["volumes"] = [*claims.values(), *rest]
+    metadata["name"] = "gpu-webhook-report"
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _claims(obj: Raw) -> dict[str, Raw]:
+    """The volumes that the controller of a StatefulSet adds, by name."""
+    claims = as_items(as_map(obj.get("spec")).get("volumeClaimTemplates"))
+    names = [str(as_map(each.get("metadata")).get("name")) for _, each in claims]
+    return {
+        name: {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-gpu-webhook-report"}}
+        for name in names
+    }
+
+
+def _decisive(pod: Raw) -> bytes:
+    """All of a pod but what neither the webhook nor the scheduler reads."""
+    spec, metadata = {**pod["spec"]}, {**pod["metadata"]}
+    for kind in KINDS:
+        spec[kind] = [_without(each, _OWN_FIELDS) for _, each in as_items(spec.get(kind))]
+    metadata["labels"] = _without(as_map(metadata.get("labels")), _OWN_LABELS)
+    return as_json([metadata, spec], orjson.OPT_SORT_KEYS)
+
+
+def _without(holder: Raw, members: Container[str]) -> Raw:
+    return {key: value for key, value in holder.items() if key not in members}
+
+
+def _message(code: str, warnings: list[str]) -> str:
+    """What the webhook warned of, but for what it did."""
+    said = (each.partition(f"{code}: ")[2].rpartition(" [")[0] for each in warnings)
+    usual = f"write what the webhook adds to its pods (`gpu-webhook explain {code}`)"
+    return next(filter(None, said), usual)

@@ -104,6 +104,11 @@ def _anything(_obj: Raw) -> bool:
     return True
 
 
+def _nothing(_obj: Raw) -> tuple[Located, ...]:
+    """Report nothing that modern templates lack."""
+    return ()
+
+
 @dataclass(slots=True)
 class Scan:
     """One scan of a cluster; only findings are kept in memory."""
@@ -117,6 +122,7 @@ class Scan:
     static_pods: bool = True  # report those, too, which never come to the webhook
     counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
     needs: Callable[[Raw], bool] = _anything  # whose legacy findings are reported
+    lacks: Callable[[Raw], tuple[Located, ...]] = _nothing  # what is reported of modern templates
     idle: dict[Reference, None] = field(default_factory=dict)  # those with others
     halfway: dict[Reference, Raw] = field(default_factory=dict)  # their roll-out has not ended
     _alike: dict[object, Reported] = field(default_factory=dict)
@@ -172,10 +178,15 @@ class Scan:
         try:
             yield from self._object(obj, owners)
         except Exception as error:  # noqa: BLE001  # tenants write these objects
-            why = f"it could not be checked: {error!r:.200}; please report it"
-            if isinstance(error, RecursionError) and objects.is_deep(obj):
-                why = "it is nested too deeply, so it is not checked"
-            yield Reported(FileResult(_path(obj), error=why), itself=objects.reference(obj))
+            yield Reported(_unchecked(obj, error), itself=objects.reference(obj))
+
+    def older(self, obj: Raw) -> FileResult:
+        """What an older template needs that the object does not show any more."""
+        try:
+            result = self.judged(obj, is_made=True)
+            return result if result.remarks else replace(result, located=self.lacks(obj))
+        except Exception as error:  # noqa: BLE001  # tenants write these objects
+            return _unchecked(obj, error)
 
     def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Reported]:
         self.seen += 1
@@ -187,15 +198,14 @@ class Scan:
             self._before.add(obj)
         if workload_status.is_rolling_out(obj):
             self.halfway[itself] = obj
-        if is_made and self._is_said(obj, maker):
+        is_said = is_made and self._is_said(obj, maker)
+        if is_said and (obj["kind"] == "Pod" or itself in self._named):
             self.owned += 1
             return
         created = str(as_map(obj["metadata"]).get("creationTimestamp") or "")
         if self._is_over(obj, is_old=seconds_of(created) < self.finished_since):
             return
-        result, came = self._found(obj, maker if is_made else None)
-        if _is_legacy(result) or result.error:
-            self._named.add(itself)
+        result, came = self._result(obj, maker if is_made else None, is_said=is_said)
         if not result.remarks:
             self.owned += is_made
             return
@@ -233,6 +243,25 @@ class Scan:
             return result, False
         self.repaired += 1
         return replace(result, located=(*result.located, self._repaired(obj, maker))), True
+
+    def _result(
+        self, obj: Raw, maker: Reference | None, *, is_said: bool
+    ) -> tuple[FileResult, bool]:
+        """The findings, with what its modern templates lack; whether it came otherwise.
+
+        If all is said with the owner, only what its own template lacks is not.
+        """
+        found = (FileResult(_path(obj)), False) if is_said else self._found(obj, maker)
+        result, came = found
+        is_modern = not (came or _is_legacy(result) or result.error)
+        lacking = self.lacks(obj) if is_modern and obj["kind"] != "Pod" else ()
+        if lacking or _is_legacy(result) or result.error:
+            self._named.add(objects.reference(obj))
+        if not lacking:
+            return found
+        own = replace(result, located=lacking)
+        own = _noted(own, _rollout(maker)) if maker else own
+        return replace(result, located=(*result.located, *own.located)), False
 
     def judged(self, obj: Raw, *, is_made: bool = False) -> FileResult:
         """The findings on the object as it was applied, and the legacy ones of the live object.
@@ -309,6 +338,13 @@ class Scan:
         if self._came(obj) or not any(word in text for word in self._words):
             return not self._came(obj)
         return not (_excess(obj, self.plan) or self.needs(applied.as_written(obj)))
+
+
+def _unchecked(obj: Raw, error: Exception) -> FileResult:
+    why = f"it could not be checked: {error!r:.200}; please report it"
+    if isinstance(error, RecursionError | orjson.JSONEncodeError) and objects.is_deep(obj):
+        why = "it is nested too deeply, so it is not checked"
+    return FileResult(_path(obj), error=why)
 
 
 def _rollout(maker: object) -> str:

@@ -98,6 +98,14 @@ def address(*segments: str) -> str:
     return "".join(f"/{quote(each, safe='')}" for each in segments)
 
 
+def as_json(value: object, option: int | None = None) -> bytes:
+    """The text of this value. Fault if it has more levels than can be written: a tenant may."""
+    try:
+        return orjson.dumps(value, option=option)
+    except orjson.JSONEncodeError as error:
+        raise Fault(f"it cannot be written as JSON: {error}") from error
+
+
 def no_answer(fault: Fault) -> InputError:
     """The error of a command that needs the API server."""
     return InputError(
@@ -240,7 +248,7 @@ class Client:
         Refused (400) if the object has an unknown field, or one twice, as kubectl has it.
         """
         started = time.monotonic()
-        sent = _Body("POST", orjson.dumps(obj), _JSON)
+        sent = _Body("POST", as_json(obj), _JSON)
         asked = {"dryRun": "All", "fieldValidation": "Strict"}
         response = self._send(path, asked, SILENCE_SECONDS, sent)
         warnings = response.headers.getlist("Warning")
@@ -256,7 +264,7 @@ class Client:
 
     def _write(self, method: str, path: str, body: object, media_type: str) -> bytes:
         started = time.monotonic()
-        sent = _Body(method, orjson.dumps(body), media_type)
+        sent = _Body(method, as_json(body), media_type)
         response = self._send(path, {}, SILENCE_SECONDS, sent)
         return b"".join(_chunks(response, started + PAGE_SECONDS))
 

@@ -19,9 +19,10 @@ from webhook.evaluation.workloads import makes_pods
 from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from webhook.cluster.listing import Progress
+    from webhook.cluster.objects import Reference
     from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
@@ -79,8 +80,13 @@ _STAR = r"[\w.-]{0,63}"
 _DOT = rb"\\*\."  # as in parameters of Helm, and in JSON in a text
 
 
-def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> Iterator[str]:
-    """Who may still make legacy pods, and what cannot be listed; not `own`, the settings."""
+def unread(
+    client: Client, settings: Settings, progress: Progress, own: Raw, spared: Container[str]
+) -> Iterator[str]:
+    """Who may still make legacy pods, and what cannot be listed; not `own`, the settings.
+
+    Nor what is in a namespace that is `spared`, but for ConfigMaps: others may read them.
+    """
     catalogue = objects.Catalogue(client)
     names = words(settings)
     core = (catalogue.find(*each) for each in (_CONFIG_MAP, *_GIVES))
@@ -95,20 +101,26 @@ def unread(client: Client, settings: Settings, progress: Progress, own: Raw) -> 
         what = _several(kind.kind) + (f" ({kind.group})" if kind.group else "")
         try:
             held = (e for e in objects.of_kind(client, kind, progress) if _has_one(e, names))
-            named = [each for each in map(objects.reference, held) if each != settings_map]
+            found = (each for each in map(objects.reference, held) if each != settings_map)
+            named = [each for each in found if not _is_spared(each, spared)]
         except Fault as fault:
             if not isinstance(fault, Refused) or fault.status != _NOT_FOUND:
                 yield f"whether {what} have legacy names: their list failed: {fault}"
             if fault.away:
                 return
             continue
-        found = ["/".join(filter(None, (each.namespace, each.name))) for each in named]
-        if found:
-            more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+        names_of = ["/".join(filter(None, (each.namespace, each.name))) for each in named]
+        if names_of:
+            more = f" and {len(names_of) - _NAMED:,} more" if len(names_of) > _NAMED else ""
             yield (
                 f"whether pods get the legacy names or driver paths in {what}: "
-                f"{', '.join(found[:_NAMED])}{more}: migrate them, or delete what is not used"
+                f"{', '.join(names_of[:_NAMED])}{more}: migrate them, or delete what is not used"
             )
+
+
+def _is_spared(named: Reference, spared: Container[str]) -> bool:
+    space = named.name if named[:2] == ("", "Namespace") else named.namespace
+    return named[:2] != _CONFIG_MAP and space in spared
 
 
 def words(settings: Settings) -> re.Pattern[bytes]:
