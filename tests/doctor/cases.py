@@ -45,8 +45,10 @@ from tests.doctor.installation import (
 )
 from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan
+from webhook.doctor.facts import legacy_pod
 from webhook.doctor.rights import Right
 from webhook.evaluation.match_conditions import entries as made
+from webhook.settings.file import parse
 
 if TYPE_CHECKING:
     from webhook.doctor.facts import Facts
@@ -173,6 +175,16 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "the repair is off in this namespace": (
         with_trial(settings="policy: {mode: audit}"),
+        "dry run",
+    ),
+    "no resource is legacy, and an annotation is repaired": (
+        with_settings("resources: {legacy: []}", trial=tried(REPAIRED)),
+        "dry run",
+    ),
+    "no resource is legacy, and the annotation stays": (
+        with_settings(
+            "resources: {legacy: []}", trial=tried(legacy_pod(parse("resources: {legacy: []}")))
+        ),
         "dry run",
     ),
     "the namespace has opted out": (
@@ -644,6 +656,27 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "a guard that works": (
         with_settings(ENFORCED, labelled=LABELLED, configurations=having(GUARD).configurations),
+        "guard",
+    ),
+    "a guard that only warns": (
+        with_settings(
+            "policy: {rules: {GPU303: warn}}",
+            labelled=LABELLED,
+            configurations=having(GUARD).configurations,
+        ),
+        "guard",
+    ),
+    "a guard of namespaces that it spares": (
+        with_settings(
+            "policy: {rules: {GPU303: enforce}}\nguard: {exempt: [{namespaces: [tools-*]}]}",
+            labelled=(
+                namespace("ml", **{LABEL: "enabled"}),
+                namespace("out", **{LABEL: "enabled", "gpu-webhook.dev/ignore": "true"}),
+                namespace("tools-a", **{LABEL: "enabled"}),
+                namespace("kube-system", **{LABEL: "enabled"}),
+            ),
+            configurations=having(GUARD).configurations,
+        ),
         "guard",
     ),
     "labels with other values": (

@@ -8,7 +8,7 @@ import pytest
 
 from tests.doctor.installation import shipped
 from webhook.doctor.facts import Facts, Trial, _settings
-from webhook.doctor.mounted_files import File, file_of
+from webhook.doctor.mounted_files import File, file_of, has_flag
 
 Raw = dict[str, Any]
 PATH = "/etc/gpu/s.yaml"
@@ -90,6 +90,30 @@ CASES: dict[str, tuple[Raw, File | None]] = {
 @pytest.mark.parametrize(("spec", "found"), CASES.values(), ids=CASES)
 def test_a_file(spec: Raw, found: File | None) -> None:
     assert file_of(spec, "--config") == found
+
+
+WATCHED = {"name": "GPU_WEBHOOK_WATCH_CERTIFICATES", "value": "/tls"}
+
+
+@pytest.mark.parametrize(
+    ("watcher", "found"),
+    [
+        ({"args": ["watch", "--certificates=/tls"]}, True),
+        ({"args": ["watch", "--certificates", "/tls"]}, True),
+        ({"command": ["gpu-webhook", "watch", "--certificates=/tls"]}, True),
+        ({"args": ["watch"], "env": [WATCHED]}, True),
+        ({"args": ["watch"], "env": [{**WATCHED, "value": ""}]}, False),
+        ({"args": ["watch", "--certificates-of=/tls"]}, False),
+    ],
+    ids=["an argument", "two", "a command", "a variable", "an empty one", "another flag"],
+)
+def test_a_flag_of_the_watcher(watcher: Raw, found: bool) -> None:  # noqa: FBT001
+    """Each of them has the same effect, and so has each on what is checked."""
+    (made,) = shipped("base/deployment.yaml")
+    spec = made["spec"]["template"]["spec"]
+    assert has_flag(spec, "--certificates")
+    spec["containers"][1] = {"name": "watch", **watcher}
+    assert Facts("x", 0.0, Trial({}, {}), deployment=made).keeps_certificates is found
 
 
 def test_only_the_file_of_the_flag_is_read() -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from webhook.cluster import answers, listing
 from webhook.cluster.client import Fault, Refused, address
 from webhook.core.errors import SettingsError
+from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.settings import Settings
 from webhook.doctor import rights
 from webhook.doctor.leftovers import called, named
-from webhook.doctor.mounted_files import SERVER, File, file_of
+from webhook.doctor.mounted_files import SERVER, File, file_of, has_flag, server_of
 from webhook.issuing.objects import SECRET, secret_of
 from webhook.kube.pod import as_items, as_map, is_finished, labels_of
 from webhook.settings.file import parse
@@ -83,12 +84,12 @@ class Facts:
     @property
     def keeps_certificates(self) -> bool:
         """Whether the watchers keep certificates of their own."""
-        return _has_flag(self.pod_spec, "--certificates")
+        return has_flag(self.pod_spec, "--certificates")
 
     @property
     def has_watchers(self) -> bool:
         """Whether the servers are to use the inventory of a watcher."""
-        return _has_flag(self.pod_spec, "--snapshot")
+        return has_flag(self.pod_spec, "--snapshot")
 
     @property
     def account_name(self) -> str:
@@ -187,7 +188,8 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
     file = file_of(pod, "--config")
     settings_map = _config_map(reader, "settings_map", namespace, file)
     settings, mistakes = _settings(settings_map, file)
-    own = _has_flag(pod, "--certificates")
+    images = [str(each) for each in [server_of(pod).get("image")] if each]
+    own = has_flag(pod, "--certificates")
     shown = file_of(pod, "--tls-cert-file")
     secret = SECRET if own else shown.name if shown and shown.kind == "secret" else ""
     lease = ("apis", "coordination.k8s.io", "v1", "namespaces", namespace, "leases", SECRET)
@@ -221,7 +223,8 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         lease=reader.one("lease", *lease),
         root_ca=reader.one("root_ca", *here, "configmaps", "kube-root-ca.crt"),
         missing_rights=missing,
-        trial=_try(api, reader, tried_in, settings),
+        # Policies may allow the images of one registry only, as they do that of the webhook.
+        trial=_try(api, reader, tried_in, legacy_pod(settings, *images[:1])),
         unread=reader.unread,
         now=api.now(),
     )
@@ -273,12 +276,16 @@ def _server_of(pod: Raw) -> tuple[str, int] | None:
     return None
 
 
-def legacy_pod(settings: Settings) -> Raw:
-    """A pod that the webhook repairs, and that Pod Security and most quotas accept."""
-    amounts = {settings.legacy_resources[0]: "1", "cpu": "1m", "memory": "8Mi"}
+def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
+    """A pod that the webhook repairs, and that Pod Security and most quotas accept.
+
+    Where no resource is legacy, it has an annotation that is.
+    """
+    name = next(iter(settings.legacy_resources), settings.gpu_resource)
+    amounts = {name: "1", "cpu": "1m", "memory": "8Mi"}
     container = {
         "name": "main",
-        "image": "example.invalid/none",
+        "image": image,
         "resources": {"limits": amounts, "requests": amounts},
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -287,18 +294,20 @@ def legacy_pod(settings: Settings) -> Raw:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    metadata = {"name": "gpu-webhook-doctor"}
+    metadata: Raw = {"name": "gpu-webhook-doctor"}
+    if not settings.legacy_resources:
+        metadata["annotations"] = {TOLERATIONS_ANNOTATION: "[]"}
     spec = {"containers": [container], "restartPolicy": "Never"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _try(api: Client, reader: _Reader, namespace: str, settings: Settings) -> Trial:
+def _try(api: Client, reader: _Reader, namespace: str, pod: Raw) -> Trial:
     found = reader.one("namespace", "api", "v1", "namespaces", namespace)
     found = found or {"metadata": {"name": namespace}}
     path = address("api", "v1", "namespaces", namespace, "pods")
     started = time.monotonic()
     try:
-        text, warnings = api.dry_run(path, legacy_pod(settings))
+        text, warnings = api.dry_run(path, pod)
     except Refused as refused:
         return Trial(found, {}, (), time.monotonic() - started, str(refused))
     return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
@@ -358,11 +367,3 @@ def _template(deployment: Raw) -> Raw:
 
 def _account(pod: Raw) -> str:
     return str(pod.get("serviceAccountName") or "default")
-
-
-def _has_flag(pod: Raw, flag: str) -> bool:
-    return any(
-        str(word).partition("=")[0] == flag
-        for _, container in as_items(pod.get("containers"))
-        for word in container.get("args") or ()
-    )

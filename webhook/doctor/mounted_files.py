@@ -1,4 +1,4 @@
-"""Where a file of the server comes from: a pod template and a flag in, an object and its key out.
+"""The flags of the webhook, and its files: a pod template and a flag in, an object and its key out.
 
 Pure. A kustomization, or an injected sidecar, may mount other ConfigMaps and Secrets before ours.
 """
@@ -30,19 +30,35 @@ class File(NamedTuple):
 
 def file_of(pod: Raw, flag: str) -> File | None:
     """The file that a flag of the server names; None if the flag is not set."""
-    containers = [each for _, each in as_items(pod.get("containers"))]
-    server = next((each for each in containers if each.get("name") == SERVER), {})
-    words = [*map(str, (*(server.get("command") or ()), *(server.get("args") or ())))]
-    named = [word.partition("=")[2] for word in words if word.startswith(f"{flag}=")]
-    named += [value for name, value in pairwise(words) if name == flag]
-    path = named[-1] if named else _variable(server, flag)
+    server = server_of(pod)
+    path = _value(server, flag)
     return _source(pod, server, PurePosixPath(path)) if path else None
 
 
-def _variable(server: Raw, flag: str) -> str:
-    name = f"GPU_WEBHOOK_SERVE{flag[1:].upper().replace('-', '_')}"
+def has_flag(pod: Raw, flag: str) -> bool:
+    """Whether any container of the webhook has this flag."""
+    return any(_value(each, flag) for _, each in as_items(pod.get("containers")))
+
+
+def server_of(pod: Raw) -> Raw:
+    """The container of the server; empty if there is none."""
+    containers = (each for _, each in as_items(pod.get("containers")))
+    return next((each for each in containers if each.get("name") == SERVER), {})
+
+
+def _value(container: Raw, flag: str) -> str:
+    """The value of a flag, from the command, the arguments or a variable; empty without one."""
+    words = [*map(str, (*(container.get("command") or ()), *(container.get("args") or ())))]
+    named = [word.partition("=")[2] for word in words if word.startswith(f"{flag}=")]
+    named += [value for name, value in pairwise(words) if name == flag]
+    return named[-1] if named else _variable(container, flag)
+
+
+def _variable(container: Raw, flag: str) -> str:
+    command = "SERVE" if container.get("name") == SERVER else "WATCH"
+    name = f"GPU_WEBHOOK_{command}_{flag[2:].upper().replace('-', '_')}"
     found = (
-        each.get("value") for _, each in as_items(server.get("env")) if each.get("name") == name
+        each.get("value") for _, each in as_items(container.get("env")) if each.get("name") == name
     )
     return str(next(found, None) or "")
 

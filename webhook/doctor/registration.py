@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.modes import Mode, modes_for
+from webhook.doctor import guarding
 from webhook.doctor.facts import GUARD as LABEL
 from webhook.doctor.leftovers import OURS, elsewhere, service_of
 from webhook.doctor.lines import FAILED, OK, WARNING, Line, few
@@ -110,7 +110,9 @@ def foreign(facts: Facts) -> list[str]:
 def guard(facts: Facts) -> Iterator[Line]:
     """Whether the label, the entry and the mode of the guard go together."""
     names = [each["metadata"]["name"] for each in facts.guarded]
-    quiet = [each["metadata"]["name"] for each in facts.guarded if _is_quiet(each, facts)]
+    found = [*guarding.entries(facts, GUARD)]
+    why = {each["metadata"]["name"]: guarding.why_not(facts, each, found) for each in facts.guarded}
+    quiet = [f"{name} ({reason})" for name, reason in why.items() if reason]
     code, is_there = leak_guard.CODE, {GUARD, REFUSE} & facts.configurations.keys()
     if is_there and (wrong := sorted(filter(None, map(_misspelt, facts.labelled)))):
         text = f"the label {LABEL} guards only where it is `enabled`: not {few(wrong)}"
@@ -118,8 +120,8 @@ def guard(facts: Facts) -> Iterator[Line]:
         yield Line(WARNING, text, fix)
     if GUARD in facts.configurations:
         if quiet:
-            text = f"{code} is below `warn` in {few(quiet)}: pods of these namespaces do not change"
-            fix = f"set {code} to `warn` or `enforce` in policy.overrides: docs/guard.md"
+            text = f"pods of these namespaces do not change: {few(quiet)}"
+            fix = f"set {code} to `enforce` there, or remove what spares them: docs/guard.md"
             yield Line(WARNING, text, fix)
         else:
             yield Line(OK, f"guards {few(names)}" if names else "no namespace is guarded")
@@ -193,9 +195,3 @@ def _misspelt(namespace: Raw) -> str:
     value = str(labels_of(namespace)[LABEL])
     is_meant = value != "enabled" and value.lower() in _MEANT
     return f"{namespace['metadata']['name']} ({value})" if is_meant else ""
-
-
-def _is_quiet(namespace: Raw, facts: Facts) -> bool:
-    metadata = namespace["metadata"]
-    modes = modes_for(facts.settings.policy, metadata["name"], as_map(metadata.get("labels")))
-    return modes.of(leak_guard) in {Mode.OFF, Mode.AUDIT}

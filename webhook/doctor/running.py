@@ -12,6 +12,7 @@ from webhook import __version__
 from webhook.certs import faults
 from webhook.certs.authority import Identity
 from webhook.certs.own_certificates import OwnCertificates
+from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired_annotation import REPAIRED, codes_of
 from webhook.doctor import certificates as of_secret
@@ -20,13 +21,14 @@ from webhook.doctor.mounted_files import file_of
 from webhook.doctor.registration import REPAIR, again, foreign
 from webhook.issuing import lease
 from webhook.issuing.objects import CONFIGURATIONS, bundles_of, configuration_of
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import annotations_of, as_items, as_map
 from webhook.kube.selectors import selects
-from webhook.rules import legacy_resource, missing_toleration
+from webhook.rules import legacy_resource, missing_toleration, tolerations_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.core.rule import Rule
     from webhook.doctor.facts import Facts
 
     Raw = dict[str, Any]
@@ -35,7 +37,6 @@ _OLDEST = 30  # the minor version with matchConditions
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _CALL_FAILED = re.compile(r'failed calling webhook "[a-z-]+\.gpu-webhook\.dev": (.*)', re.DOTALL)
 _DENIED = re.compile(r'admission webhook "[a-z-]+\.gpu-webhook\.dev" denied')
-_WARNED = f'"{legacy_resource.CODE}:'
 _ANOTHER = "name another namespace with --pod-namespace, or create a pod of yours as a dry run"
 _INJECTED = "cert-manager.io/inject-ca-from"  # an annotation: NAMESPACE/NAME of a Certificate
 _SLOW = 0.9  # of the time limit of a call
@@ -63,7 +64,7 @@ def dry_run(facts: Facts) -> Iterator[Line]:
 
 def _unrepaired(facts: Facts, so: str) -> Iterator[Line]:
     """Why a legacy pod came back as it was sent."""
-    warned = any(_WARNED in each for each in facts.trial.warnings)
+    warned = any(f'"{_rule(facts).CODE}:' in each for each in facts.trial.warnings)
     annotations = as_map(facts.trial.pod["metadata"].get("annotations"))
     if (quiet := _why_unrepaired(facts)) and warned:
         yield Line(OK, f"the webhook answered {so}")
@@ -255,11 +256,18 @@ def rights(facts: Facts) -> Iterator[Line]:
         yield Line(OK, "the watcher has all that it uses")
 
 
+def _rule(facts: Facts) -> Rule:
+    """The rule that repairs the pod."""
+    return legacy_resource if facts.settings.legacy_resources else tolerations_annotation
+
+
 def _is_repaired(facts: Facts) -> bool:
     """Whether the pod has what it needs at the end, after all that changed it."""
     spec, name = as_map(facts.trial.pod.get("spec")), facts.settings.gpu_resource
     keys = [each.get("key") for _, each in as_items(spec.get("tolerations"))]
     if missing_toleration.CODE in codes_of(facts.trial.pod) and name not in keys:
+        return False
+    if TOLERATIONS_ANNOTATION in annotations_of(facts.trial.pod):
         return False
     return any(
         name in limits
@@ -276,10 +284,9 @@ def _why_unrepaired(facts: Facts) -> str:
     labels, name = as_map(metadata.get("labels")), metadata["name"]
     if is_opted_out(labels):
         return f"the namespace {name} has opted out"
-    mode = modes_for(facts.settings.policy, name, labels).of(legacy_resource)
-    code = legacy_resource.CODE
+    mode = modes_for(facts.settings.policy, name, labels).of(_rule(facts))
     if mode is not Mode.ENFORCE:
-        return f"{code} is `{mode}` in the namespace {name}"
+        return f"{_rule(facts).CODE} is `{mode}` in the namespace {name}"
     return _unselected(facts)
 
 
