@@ -813,6 +813,25 @@ KEPT: dict[str, Files] = {
         all=f"name: p\nresources: {given(2)}\n",
         h=helper("{{ . | quote }}", "q"),
     ),
+    "a helper that any value goes through, with all others": of(
+        pod('{{- include "t" (dict "value" .Values.resources "all" $) | nindent 6 }}').replace(
+            "  name: p\n",
+            "  name: p\n  labels:\n"
+            '    {{- include "t" (dict "value" .Values.labels "all" $) | nindent 4 }}\n',
+        ),
+        all=f"labels: {{a: b}}\nresources: {given(2)}\n",
+        h=helper(
+            '{{- if typeIs "string" .value }}\n{{- tpl .value .all }}\n{{- else }}\n'
+            "{{- tpl (toYaml .value) .all }}\n{{- end }}",
+            "t",
+        ),
+    ),
+    "a check of the values above the resources": of(
+        pod(
+            '\n      {{- if not .Values.resources }}\n      {{- fail "no resources" }}'
+            f"\n      {{{{- end }}}}\n      {WHOLE}"
+        )
+    ),
     "a checksum of all values": of(
         pod(WHOLE).replace(
             "  name: p\n",

@@ -17,6 +17,7 @@ from webhook.kube.walk import walk
 from webhook.projects.seen_amounts import (
     ANY,
     ANYTHING,
+    DOT,
     KEY,
     Seen,
     Uses,
@@ -225,7 +226,7 @@ class _File:
         if step.word == "block" and given is not None:
             self._write(step, self._value(Call("template", (Text(name), At("")))))
         seen = self._uses.dots.get(name, Seen()) | self._uses.dots.get(ANY, Seen())
-        dot = replace(seen, source=("dot",))
+        dot = replace(seen, source=(DOT,))
         self._open.append(_Open(dot, name, self._variables))
         at = (step.start, 0)
         self._variables, self._seen[at] = {"$": at}, dot
@@ -301,7 +302,8 @@ class _File:
         amounts = bool(writes or self._uses.leads) if name == ANY else name in writes
         given_by = seen[1].source if len(seen) == 2 else None  # noqa: PLR2004
         source = None if given_by is None else (name, *given_by)
-        return Seen(amounts, self._uses.bare, named=frozenset({name}), source=source)
+        members = seen[1].given if source is None and len(seen) > 1 else None
+        return Seen(amounts, self._uses.bare, named=frozenset({name}), given=members, source=source)
 
     def _made(self, given: Call, seen: list[Seen], every: Seen) -> Seen:
         """A map with these members: the names of those with amounts lead to them."""
@@ -312,6 +314,9 @@ class _File:
                 self._read_section(key.texts, given.name, is_apart=True)
         if not every.texts.isdisjoint(self._uses.names):
             self._uses.builds = self._uses.builds or self._where(given.name)
+        members = dict(zip(given.arguments[first::2], seen[first + 1 :: 2], strict=False))
+        is_known = all(isinstance(each, Text) for each in members) and given.name == "dict"
+        with_amounts = (e.value for e, s in members.items() if isinstance(e, Text) and s.amounts)
         is_changed = every.is_changed or is_unlike(given.arguments[first:], seen[first:])
         if given.name == "set" and every.amounts:
             self._combine(given, replace(every, is_changed=is_changed))
@@ -322,6 +327,7 @@ class _File:
             is_direct=every.amounts,
             is_changed=is_changed,
             named=frozenset(),
+            given=frozenset(with_amounts) if is_known else None,
             source=None,
         )
 

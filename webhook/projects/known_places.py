@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.kube.pod import SECTIONS
-from webhook.projects.seen_amounts import ANY, KEY, map_of
+from webhook.projects.seen_amounts import ANY, DOT, KEY, map_of
 from webhook.templates.written import ITEM, MADE, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.core.settings import Settings
-    from webhook.projects.seen_amounts import Write
+    from webhook.projects.seen_amounts import Source, Write
     from webhook.templates.written import Manifest, Node, Place
 
 _LIMITS, _REQUESTS = SECTIONS
@@ -88,7 +88,10 @@ class _Known:
             yield from ((each, ()) for each in users if not _is_on_top(each))
         else:
             named, base = place.manifest.named, place.base(column)
+            source = write.seen.source if depth == 0 else None
             for user in (*self._users.get(named, ()), *self._users.get(ANY, ())):
+                if user.seen.given is not None and not _is_given(source, user.seen.given):
+                    continue
                 yield from self._places(user, (*keys, *below), base, depth + 1)
 
     def _is_pair(self, write: Write) -> bool:
@@ -137,6 +140,12 @@ def _is_limit(limit: Write, request: Write) -> bool:
         if arm not in request.place.arms and not (asked and whole[: len(asked)] == asked):
             return False
     return True
+
+
+def _is_given(source: Source | None, given: frozenset[str]) -> bool:
+    """Whether a named template may write this with amounts, where it gets these members."""
+    members = source[1:2] if source and source[0] == DOT else ()
+    return not members or members[0] in given
 
 
 def _is_on_top(write: Write) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Source = tuple[str | int, ...]  # the way to a value, through members and loops
 ANY = "*"  # a named template whose name is not known; an item of a loop
 KEY = "key"
+DOT = "dot"  # of a named template
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,12 @@ class Seen:
     is_changed: bool = False  # the amounts may not be what they were
     is_parsed: bool = False  # read from a text, so its members are those of texts
     named: frozenset[str] = frozenset()  # templates that write it
+    given: frozenset[str] | None = None  # members of a new map that have amounts, if known
     source: Source | None = None  # the only place that the amounts are from
 
     def __or__(self, other: Seen) -> Seen:
-        source = self.source if self.amounts else other.source
-        if self.amounts and other.amounts and self.source != other.source:
-            source = None
+        one, both = (self if self.amounts else other), self.amounts and other.amounts
+        is_same = not both or (self.source, self.given) == (other.source, other.given)
         return Seen(
             self.amounts or other.amounts,
             self.texts | other.texts,
@@ -44,7 +45,8 @@ class Seen:
             self.is_changed or other.is_changed,
             self.is_parsed or other.is_parsed,
             self.named | other.named,
-            source,
+            given=one.given if is_same else None,
+            source=one.source if is_same else None,
         )
 
 

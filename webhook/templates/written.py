@@ -7,8 +7,10 @@ plain text and is there whenever the action is.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from webhook.evaluation import workloads
@@ -117,12 +119,11 @@ class Places:
 
     def of_text(self, at: int) -> Place | None:
         """The place of a word that is not in an action."""
-        found = None
-        for start, key_end, around, inside in self.of_lines:
-            if start > at:
-                break
-            found = around if at < key_end else inside
-        return found
+        number = bisect_right(self.of_lines, at, key=itemgetter(0))
+        if not number:
+            return None
+        _, key_end, around, inside = self.of_lines[number - 1]
+        return around if at < key_end else inside
 
 
 def places(text: str) -> Places:
@@ -135,8 +136,9 @@ class _Reader:
         self._text = text
         self._actions = actions.read_apart(text).actions
         self._regions = [_Region(Manifest())]
+        self._first = len(text) - len(text.lstrip())
         self._ends = {each.end: each for each in self._actions}
-        self._begins: dict[int, Action] = {}  # of named templates, by where they end
+        self._begins: dict[int, Action] = {}  # of other branches, and of named templates that end
         self._found = Places({}, [])
         self._next = 0
 
@@ -157,6 +159,8 @@ class _Reader:
                 open_.append(each)
             if open_ and _is_named(open_[-1]) and each.kind in {Kind.OPENS, Kind.ENDS}:
                 starts |= {each.start, each.end}
+            if each.kind is Kind.TURNS and open_:
+                self._begins[each.start] = open_[-1]
             if each.kind is Kind.ENDS and open_:
                 begin = open_.pop()
                 if _is_named(begin):
@@ -218,7 +222,7 @@ class _Reader:
             width += each.end - each.start
             said = self._text[each.start : each.end]
             if said.startswith("{{-") or said.endswith("-}}"):
-                return None if self._text[: each.start].strip() else 0
+                return None if each.start > self._first else 0
         column, is_trimmed = blanks - width, self._text.startswith("{{-", at)
         while True:
             end = at
@@ -229,7 +233,7 @@ class _Reader:
                 return column
             if not end or (action is not None and action.kind is Kind.OPENS and _is_named(action)):
                 return 0
-            if action is None or action.kind is Kind.WRITES:
+            if action is None or _writes(action):
                 return None
             at = self._begins.get(action.start, action).start
             is_trimmed = self._text.startswith("{{-", at)
@@ -268,7 +272,7 @@ class _Reader:
         found = [] if column is None or is_whole else [column]
         for each in self._written(start, end):
             said = named_indent(self._text, each)
-            if column is None and said is None and each.word != "fail":
+            if column is None and said is None:
                 here.manifest.kinds.append(SIGN)
             at = (column or 0) if said is None else said
             is_apart = said is not None or (column is not None and each.start == start)
@@ -283,7 +287,7 @@ class _Reader:
         found, number = [], self._next
         while number < len(self._actions) and self._actions[number].start < end:
             each = self._actions[number]
-            if each.kind is Kind.WRITES and each.start >= start:
+            if _writes(each) and each.start >= start:
                 found.append(named_indent(self._text, each))
             number += 1
         return len(found) <= 1 or None not in found
@@ -293,7 +297,7 @@ class _Reader:
         while self._next < len(self._actions) and self._actions[self._next].start < end:
             each = self._actions[self._next]
             self._go_on(each.start + 1)
-            if each.kind is Kind.WRITES and each.start >= start:
+            if _writes(each) and each.start >= start:
                 yield each
 
     def _push(self, key: str, column: int, *, is_open: bool = True) -> Node:
@@ -305,6 +309,10 @@ class _Reader:
             above = above.above
         here.last = Node(key, column, above, (*here.open_,), is_open)
         return here.last
+
+
+def _writes(action: Action) -> bool:
+    return action.kind is Kind.WRITES and action.word != "fail"  # which ends the rendering
 
 
 def _is_named(action: Action) -> bool:
@@ -321,7 +329,7 @@ def _shown(text: str, every: list[Action]) -> str:
     for each in every:
         said = text[each.start : each.end]
         first, line_end, more = said.partition("\n")
-        sign = SIGN if each.kind is Kind.WRITES else " "
+        sign = SIGN if _writes(each) else " "
         pieces += [text[here : each.start].replace(SIGN, "a"), sign * len(first), line_end]
         pieces.append(actions.blank(more))
         here = each.end
