@@ -181,6 +181,7 @@ FRACTIONS = {
         )
         for each in (
             "divf .Values.gpus 2",
+            ".Values.gpus | kindOf",
             'printf "%dm" (int .Values.gpus)',
             'printf "0.%d" (int .Values.gpus)',
             'printf "%.1f" .Values.gpus',

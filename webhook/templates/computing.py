@@ -10,12 +10,16 @@ from webhook.templates.expressions import At, Call, Constant, Expression, Text, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-# They write whole numbers, or no amounts, whatever they get.
-_WHOLE = {
+# What they write is no amount, whatever they get.
+_ANSWERS = {
+    *("contains", "empty", "eq", "ge", "gt", "has", "hasKey", "hasPrefix", "hasSuffix", "kindIs"),
+    *("kindOf", "le", "lt", "ne", "not", "semverCompare", "typeIs", "typeOf"),
+}
+# They write whole numbers, or answers.
+_WHOLE = _ANSWERS | {
     *("add", "add1", "atoi", "ceil", "div", "floor", "int", "int64", "len", "max", "min", "mod"),
-    *("mul", "sub", "contains", "empty", "eq", "ge", "gt", "has", "hasKey", "hasPrefix"),
-    *("hasSuffix", "kindIs", "kindOf", "le", "lt", "ne", "not", "semverCompare", "typeIs"),
-    *("fail", "include", "template", "until", "untilStep"),  # what these include is read by itself
+    *("mul", "sub", "fail", "until", "untilStep"),
+    *("include", "template"),  # what these include is read by itself
 }
 # They give back what they get, or a member of it: a whole number stays one.
 _KEEPS = {
@@ -49,7 +53,8 @@ def fractions(said: str, holders: Mapping[str, str]) -> Iterator[str]:
     else:
         made = read(said)
         yield from _any_member(made, holders)
-        is_computed = _computes(made)
+        is_answer = isinstance(made, Call) and made.name in _ANSWERS
+        is_computed = is_answer or _computes(made)
     if is_computed:
         yield f"a fraction with {said}"
 
