@@ -1532,6 +1532,30 @@ def test_the_guard_ends_with_the_webhook(
     assert (code, said["policies"]) == ((LEFT, {"GPU303": text}) if does else (SAFE, {}))
 
 
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("policy: {rules: {GPU301: enforce, GPU302: enforce, GPU305: enforce}}", {"GPU301"}),
+        ("policy: {mode: enforce}", {"GPU301"}),
+        ("policy: {overrides: [{namespaces: [team], rules: {GPU301: enforce}}]}", {"GPU301"}),
+        ("policy: {rules: {GPU301: warn}}", set()),
+        ("policy: {rules: {GPU304: enforce}}", set()),
+        (
+            "policy: {rules: {GPU304: enforce}}\ncapacity: {limits: [{gpus: {nvidia.com/gpu: 2}}]}",
+            {"GPU304"},
+        ),
+    ],
+)
+@pytest.mark.usefixtures("cluster")
+def test_what_is_denied_by_capacity_ends_with_the_webhook(
+    text: str, rules: set[str], report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only these two rules deny pods. Without the webhook, a mistake is found when nothing runs."""
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=parse(text)))
+    code, found = report()
+    assert (code, {*found["policies"]}) == (LEFT if rules else SAFE, rules)
+
+
 # The replicas of a legacy ReplicaSet and of a modern one of the same owner, and what is left.
 SETS: dict[str, tuple[int, int | None, bool]] = {
     "the one without pods is the history": (0, 2, False),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import orjson
 import pytest
 
-from tests.doctor.installation import POD
+from tests.doctor.installation import POD, deployed
 from webhook.cluster.client import Fault, Refused
-from webhook.doctor.facts import readiness
+from webhook.doctor.facts import read, readiness
 
 Raw = dict[str, Any]
 
@@ -55,6 +56,39 @@ def test_only_servers_that_run_are_asked(one: Raw, asked: bool) -> None:  # noqa
     api: Any = Pages("ok")
     assert readiness(api, "gpu-webhook", [one]) == ({"gpu-webhook-1": "ok"} if asked else {})
     assert api.asked == [PAGE] * asked
+
+
+class Installed:
+    """The API server: it has one Deployment, and stores nothing."""
+
+    def __init__(self, deployment: Raw) -> None:
+        self.deployment, self.tried = deployment, list[Raw]()
+
+    def get(self, path: str, *_: object, **_more: object) -> bytes:
+        if path != "/apis/apps/v1/namespaces/gpu-webhook/deployments":
+            raise Refused(404, "no")
+        return orjson.dumps({"items": [self.deployment]})
+
+    def create(self, _path: str, _review: Raw) -> bytes:
+        return b"{}"
+
+    def dry_run(self, _path: str, pod: Raw) -> tuple[bytes, list[str]]:
+        self.tried.append(pod)
+        return orjson.dumps(pod), []
+
+    def now(self) -> float:
+        return 0.0
+
+
+def test_the_pod_that_is_tried_has_the_image_of_the_server() -> None:
+    """A policy of the cluster may allow only the images of one registry."""
+    made = deployed()
+    for container in made["spec"]["template"]["spec"]["containers"]:
+        container["image"] = f"registry.corp/{container['name']}"
+    api: Any = Installed(made)
+    read(api, "gpu-webhook", "default")
+    (tried,) = api.tried
+    assert [e["image"] for e in tried["spec"]["containers"]] == ["registry.corp/gpu-webhook"]
 
 
 @pytest.mark.parametrize("fault", [Refused(503, "not ready: x"), Fault("the answer ended")])

@@ -10,12 +10,13 @@ from webhook.doctor.guarding import GUARD, REFUSE, labelled, selector
 from webhook.doctor.leftovers import OURS
 from webhook.doctor.lines import few
 from webhook.kube.selectors import selects
-from webhook.rules import above_limit, leak_guard
+from webhook.rules import above_limit, leak_guard, never_fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from webhook.core.rule import Rule
     from webhook.doctor.facts import Facts
 
     Raw = dict[str, Any]
@@ -31,13 +32,15 @@ def in_force(facts: Facts, namespaces: Iterable[Raw]) -> Iterator[tuple[str, str
     if names := sorted(each["metadata"]["name"] for each in guarded):
         does = " and ".join(_GUARDS[name] for name, entries in guards.items() if entries)
         yield leak_guard.CODE, f"the guard {does} pods that requested none, in {few(names)}"
-    if facts.settings.capacity.limits and _is_enforced_anywhere(facts):
+    if _is_enforced_anywhere(facts, never_fits):  # the other rules on capacity deny nothing
+        yield never_fits.CODE, "pods that no node can run are denied; they would be Pending"
+    if facts.settings.capacity.limits and _is_enforced_anywhere(facts, above_limit):
         yield above_limit.CODE, "capacity.limits says how many GPUs a pod may request"
 
 
-def _is_enforced_anywhere(facts: Facts) -> bool:
-    policy, code = facts.settings.policy, above_limit.CODE
-    usual = policy.rules.get(code) or policy.mode or above_limit.FACTS.mode
+def _is_enforced_anywhere(facts: Facts, rule: Rule) -> bool:
+    policy, code = facts.settings.policy, rule.CODE
+    usual = policy.rules.get(code) or policy.mode or rule.FACTS.mode
     return Mode.ENFORCE in [usual, *(e.rules.get(code) or e.mode for e in policy.overrides)]
 
 
