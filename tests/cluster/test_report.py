@@ -432,6 +432,40 @@ def test_a_modern_template_without_pods_is_tried_on_the_nodes(installed: Install
     cluster.kubectl("delete", "namespace", "idle", "spared")
 
 
+def test_a_pod_is_tried_as_its_controller_would_make_it(installed: Installed) -> None:
+    """With the GPUs of a LimitRange, with volumes of claims, and of an older template."""
+    cluster = installed.cluster
+    exists = [{"key": NVIDIA, "operator": "Exists"}]
+    team = cluster.make_namespace("idle")
+    limits = {"limits": [{"type": "Container", "default": {NVIDIA: 1}}]}
+    given = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "one"}, "spec": limits}
+    claiming = made_by(
+        "StatefulSet", pod(modern(volumeMounts=[{"name": "data", "mountPath": "/d"}])), 0
+    )
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claiming["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
+    paused = named(made_by("Deployment", pod(modern()), 0), "paused")
+    elsewhere = named(made_by("Deployment", pod(modern()), 0), "elsewhere")
+    elsewhere["spec"]["template"]["metadata"]["namespace"] = "other"
+
+    def apply(*objects: Json) -> None:
+        cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+    try:
+        apply(claiming, paused, elsewhere)
+        until(lambda: len(cluster.client.list("ReplicaSet", team)) == 2, "the first templates")
+        paused["spec"]["paused"] = True
+        paused["spec"]["template"]["spec"]["tolerations"] = exists
+        apply(given, paused, named(made_by("Deployment", pod(), 0), "given"))
+        found = installed.report()[1]
+        assert [each for each in found["gaps"] if "dry run" in each] == []
+        left = {e["name"]: e["codes"] for e in found["owners"] if e["namespace"] == team}
+        names = ("elsewhere", "given", "paused", claiming["metadata"]["name"])
+        assert left == {each: ["GPU201"] for each in names}
+    finally:
+        cluster.kubectl("delete", "namespace", team)
+
+
 def test_what_is_legacy_in_kube_system_does_not_need_the_webhook(installed: Installed) -> None:
     client, space = installed.cluster.client, "kube-system"
     before = installed.report()[1]["owners"]
