@@ -272,7 +272,7 @@ def test_a_part_of_a_manifest_is_known_by_its_shape() -> None:
     text = "worker:\n  resources:\n    limits:\n      alpha.kubernetes.io/nvidia-gpu: 0.5\n"
     result = migrated(text, path="values.yaml")
     assert result.new_text == text.replace(
-        "alpha.kubernetes.io/nvidia-gpu: 0.5", 'nvidia.com/gpu: "1"'
+        "alpha.kubernetes.io/nvidia-gpu: 0.5", "nvidia.com/gpu: 1"
     )
     *fixed, elsewhere = sorted(result.located, key=lambda each: each.code)
     assert all(each.fix for each in fixed)

@@ -44,8 +44,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"{counts.raw} counts; write {counts.raw} in both"
         )
         edits = tuple(
-            Set(container.section_at(section) / name, quantity.like(counts.raw, was))
+            Set(container.section_at(section) / name, counts.raw)
             for section in SECTIONS
-            if quantity.parse(was := container.sections[section][name]) != counts.value
+            if quantity.parse(container.sections[section][name]) != counts.value
         )
         yield Finding(CODE, container.section_at("requests") / name, message, edits)
