@@ -268,6 +268,15 @@ FRACTIONS = {
     "Fleet": {"fleet.yaml": f"helm:\n  chart: ./chart\n  values: {HALF}\n"},
     "a script": {"deploy.sh": "helm upgrade x ./chart --set-string gpu=500m\n"},
     "a script with JSON": {"deploy.sh": "helm upgrade x chart --set-json='gpu=0.5'\n"},
+    "a script with all values as JSON": {
+        "deploy.sh": "helm upgrade x chart --set-json '{\"gpu\": 0.5}'\n"
+    },
+    "a script with a value in the next line": {
+        "deploy.sh": "helm upgrade x chart --set-string \\\n  gpu=500m\n"
+    },
+    "Terraform in one line": {
+        "main.tf": 'resource "helm_release" "x" {\n  set = [{ name = "gpu", value = 0.5 }]\n}\n'
+    },
     "Terraform": {
         "main.tf": 'resource "helm_release" "x" {\n  set = [{\n    name = "gpu"\n    value = 0.5\n'
         "  }]\n}\n"

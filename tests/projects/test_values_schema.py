@@ -89,6 +89,34 @@ def test_the_schema_of_a_chart_inside_is_for_its_part_of_the_values(tmp_path: Pa
     assert_all_wait(tmp_path, {**inner, "values.yaml": given}, "may refuse")
 
 
+@pytest.mark.parametrize(
+    ("member", "dependencies"),
+    [
+        pytest.param("s", "", id="by its name"),
+        pytest.param("t", "dependencies: [{name: s, alias: t}]\n", id="by its alias"),
+    ],
+)
+def test_the_schema_around_a_chart_is_for_its_values(
+    member: str, dependencies: str, tmp_path: Path
+) -> None:
+    schema = {"properties": {member: of_limits({"propertyNames": {"pattern": "^alpha"}})}}
+    files = {
+        "Chart.yaml": f"apiVersion: v2\nname: c\nversion: 0.1.0\n{dependencies}",
+        "values.schema.json": json.dumps(schema),
+        "charts/s/Chart.yaml": "name: s\n",
+        "charts/s/values.yaml": resources(1),
+        "charts/s/templates/p.yaml": pod(MADE),
+    }
+    assert_all_wait(tmp_path, files, "may refuse")
+
+
+def test_a_chart_inside_has_the_global_values_at_the_same_place(tmp_path: Path) -> None:
+    schema = {"properties": {"global": of_limits({"propertyNames": {"pattern": "^alpha"}})}}
+    inner = {"charts/s/Chart.yaml": "name: s\n", "charts/s/values.schema.json": json.dumps(schema)}
+    given = "global:\n" + "".join(f"  {line}\n" for line in resources(1).splitlines())
+    assert_all_wait(tmp_path, {**inner, "values.yaml": given}, "may refuse")
+
+
 def test_a_schema_that_is_no_json_holds_nothing(tmp_path: Path) -> None:
     given = {**files({}, 1), "values.schema.json": "{"}
     assert NEW in (looked_at(tmp_path, given)["values.yaml"].new_text or "")

@@ -125,29 +125,26 @@ def _outside(release: Question[Path]) -> list[_Outside]:
     texts += [text_of(str(chart / name)) for chart in charts for name in _DEPENDENCIES]
     found = []
     for file in given_values.files(str(main), plan):
-        name = os.path.relpath(file, main)
-        for values, names in _given(Question.of((file, name), plan)):
-            for_whom = {each for each in charts if not names or not names.isdisjoint(_own(each))}
+        for values, names in _given(Question.of(file, plan)):
+            for_whom = {e for e in charts if not names or names & {_own_name(e), e.name}}
             if for_whom and (names or given_values.are_read(values.before, texts)):
-                found.append(_Outside(file, values, frozenset(for_whom)))
+                name = os.path.relpath(file, main)
+                stays = values.stays and f"{name}{values.stays}"
+                its = replace(values, name=name, stays=stays)
+                found.append(_Outside(file, its, frozenset(for_whom)))
     return found
 
 
-@lru_cache(maxsize=4096)
-def _given(question: Question[tuple[str, str]]) -> list[tuple[Values, frozenset[str]]]:
+@lru_cache(maxsize=100_000)
+def _given(question: Question[str]) -> list[tuple[Values, frozenset[str]]]:
     """What a file gives to charts; the values of a chart itself are no such file."""
-    file, name = question.about
+    file = question.about
     plan = replace(question.plan, held={}, left={}, is_values=False)
     text, chart = text_of(file), _chart_of(file)
     if chart and _planned(os.path.relpath(file, chart), text, plan).is_values:
         return []
     its = plan if _is_in_run(plan)(file) else None
-    return given_values.look(file, name, text, its, plan.settings)
-
-
-def _own(chart: Path) -> set[str]:
-    """The names by which others may install a chart: its own, and that of its folder."""
-    return {_own_name(chart), chart.name}
+    return given_values.look(file, text, its, plan.settings)
 
 
 def _is_in_run(plan: Plan) -> Callable[[str], bool]:
@@ -208,15 +205,25 @@ def _why_refused(
     for each in outside:
         for chart in each.charts:
             of_charts.setdefault(chart, []).append(each.values)
-    for chart in {each: None for one in of_charts for each in (one, *_used(one, plan.run))}:
+    for chart in _closed([*of_charts], _around, plan.run):
         file = str(chart / f"values{merged_values.SCHEMA}")
         if schema := text_of(file):
-            own = of_charts.get(chart, ())
+            own = [*of_charts.get(chart, ()), *_of_inner(chart, of_charts, plan)]
             outer = (one for user in _users(chart, plan.run) for one in of_charts.get(user, ()))
             name = os.path.relpath(file, main)
             if why := values_schema.why_refused(schema, name, own, outer, plan.settings):
                 return why
     return ""
+
+
+def _of_inner(
+    chart: Path, of_charts: dict[Path, list[Values]], plan: Plan, deep: int = 0
+) -> Iterator[Values]:
+    """The values of the charts that a chart uses, where Helm puts them into its own."""
+    for inner in _used(chart, plan.run) if deep < _DEEPEST else ():
+        of_it = [*of_charts.get(inner, ()), *_of_inner(inner, of_charts, plan, deep + 1)]
+        for key in sorted(_names(chart, inner)):
+            yield from (each.below(key) for each in of_it)
 
 
 def _why_left_alone(path: str, source: Source, plan: Plan, release: Question[Path]) -> str:

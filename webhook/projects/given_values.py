@@ -46,11 +46,11 @@ _SETS = ("set", "answers")
 _CHARTS = ("chart", "chartName", "chartPath", "path")
 _NAMED = ("ConfigMap", "Secret")
 _SET = re.compile(
-    r"--set(?:-string|-json|-literal)?(?:[ \t]+|=|[\"'],\s*[rf]{0,2}(?=[\"'])|[\"']?[ \t]*\\\n\s*)"
+    r"--set(?:-string|-json|-literal)?(?:[\"']?[ \t]*\\\n\s*|[ \t]+|=|[\"'],\s*[rf]{0,2}(?=[\"']))"
     r"(?P<pairs>(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])+)"
 )
 _ENTRY = re.compile(
-    r"name[ \t]*=[ \t]*\"(?P<name>[^\"\n]*)\"\s*value[ \t]*=[ \t]*\"?(?P<value>[^\"\n]*)"
+    r"name[ \t]*=[ \t]*\"(?P<name>[^\"\n]*)\"\s*,?\s*value[ \t]*=[ \t]*\"?(?P<value>[^\"\n},]*)"
 )
 # What installs charts from the text of a program, which is not read besides its names.
 _PROGRAM = re.compile(r"\bhelm_release\b|\bhelm\.v\d|\baddHelmChart\(|\bHelmChart\(")
@@ -101,13 +101,16 @@ def are_read(data: Any, texts: list[str]) -> bool:
 
 
 def look(
-    file: str, name: str, text: str, plan: Plan | None, settings: Settings
+    file: str, text: str, plan: Plan | None, settings: Settings
 ) -> list[tuple[Values, frozenset[str]]]:
-    """The values in a file before and after a run on it, each with the names of its charts."""
+    """The values in a file before and after a run on it, each with the names of its charts.
+
+    In `stays` the name of the file is left out: it depends on the chart that asks.
+    """
     before = [*_given(file, text)]
     if not before:
         return []
-    new_text, _ = merged_values.after(file, name, text, plan, settings)
+    new_text, _ = merged_values.after(file, file, text, plan, settings)
     after = [*_given(file, new_text)]
     if len(after) != len(before):
         after, new_text = before, text
@@ -115,8 +118,8 @@ def look(
     found = []
     for old, new in zip(before, after, strict=True):
         line = _line(new, new_text, settings)
-        stays = f"{name} (line {line}){absent}" if line else ""
-        found.append((Values(name, old.data, new.data, stays), old.charts))
+        stays = f" (line {line}){absent}" if line else ""
+        found.append((Values(file, old.data, new.data, stays), old.charts))
     return found
 
 
@@ -233,7 +236,8 @@ def _commands(text: str) -> Iterator[Given]:
         for found in _SET.finditer(text):
             if comments.hold(found.start()):
                 continue
-            made: dict[str, Any] = {}
+            whole = _read(found["pairs"].strip("'")) if "{" in found["pairs"][:2] else None
+            made: dict[str, Any] = whole if isinstance(whole, dict) else {}
             said = re.sub(r"\\+", r"\\", re.sub(r"[\"']", "", found["pairs"]))
             for pair in re.split(r"(?<!\\),(?![^{]*\})", said):
                 name, equals, value = pair.partition("=")

@@ -38,7 +38,8 @@ def why_refused(
 ) -> str:
     """Why amounts wait for a schema, given as text; empty if it allows them.
 
-    `outer` are values of charts around the chart, which have its values below one member.
+    `outer` are values of charts around the chart, which have its values below one member. What they
+    have in `global` it gets at the same place.
     """
     try:
         data = json.loads(schema)
@@ -46,7 +47,7 @@ def why_refused(
         return ""  # helm refuses the chart, whatever its values are
     for is_outer, each in (*((False, e) for e in own), *((True, e) for e in outer)):
         for old, at, value in _renamed(each, settings):
-            below = at[1:] if is_outer else tuple(at)
+            below = at[1:] if is_outer and at[0] != "global" else tuple(at)
             if not _allows(data, below, old, value):
                 return (
                     f"{name} may refuse {at[-1]} at {at.parent.dotted} in {each.name}: change the "
