@@ -110,6 +110,17 @@ def test_the_schema_around_a_chart_is_for_its_values(
     assert_all_wait(tmp_path, files, "may refuse")
 
 
+def test_amounts_wait_where_values_are_imported(tmp_path: Path) -> None:
+    imports = "dependencies: [{name: s, import-values: [{child: resources, parent: r}]}]\n"
+    files = {
+        "Chart.yaml": f"apiVersion: v2\nname: c\nversion: 0.1.0\n{imports}",
+        "charts/s/Chart.yaml": "name: s\n",
+        "charts/s/values.yaml": resources(1),
+        "charts/s/templates/p.yaml": pod(MADE),
+    }
+    assert_all_wait(tmp_path, files, "Chart.yaml has import-values")
+
+
 def test_a_chart_inside_has_the_global_values_at_the_same_place(tmp_path: Path) -> None:
     schema = {"properties": {"global": of_limits({"propertyNames": {"pattern": "^alpha"}})}}
     inner = {"charts/s/Chart.yaml": "name: s\n", "charts/s/values.schema.json": json.dumps(schema)}

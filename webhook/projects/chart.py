@@ -10,7 +10,6 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
 
@@ -23,6 +22,7 @@ from webhook.formats import fractions, legacy_pods
 from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
 from webhook.projects import combined_amounts, given_values, merged_values, values_schema
+from webhook.projects.chart_files import DEPENDENCIES, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,11 +36,8 @@ _OWN = "values.yaml"
 _DEEPEST = 3  # charts in each other
 _NAME = re.compile(r"^name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _ALIAS = re.compile(r"\balias:[ \t]*[\"']?(?P<name>[-\w.]+)")
-_DEPENDENCIES = (CHART, "requirements.yaml")  # of Helm 3, and of Helm 2
 _BESIDE = re.compile(r"file://([^\s\"'},]+)")
-_READ = (".yaml", ".yml", ".tpl", ".json")
 _OPT_OUT = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?(?:true\b|\{{\{{)")
-_MOST = 2_000  # files of a chart that are read
 
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
@@ -56,7 +53,8 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     if not legacy_pods.does_amounts(result):
         return result
     release = Question.of(chart, plan)
-    why = _why_held(release) or _why_left_alone(path, source, plan, release)
+    why = _why_imported(chart, plan) or _why_held(release)
+    why = why or _why_left_alone(path, source, plan, release)
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
 
 
@@ -64,10 +62,10 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file that may give values to charts: its amounts wait where theirs do."""
     result = migrate_text(source, plan)
     own = os.path.realpath(path)
-    files = given_values.files(path, plan) if legacy_pods.does_amounts(result) else ()
-    if own not in files:
+    given = given_values.files(path, plan) if legacy_pods.does_amounts(result) else ()
+    if own not in given:
         return result
-    for chart in sorted({found for each in files if (found := _chart_of(each))}):
+    for chart in sorted({found for each in given if (found := _chart_of(each))}):
         release = Question.of(chart, plan)
         if own in (each.file for each in _outside(release)) and (why := _why_held(release)):
             name = os.path.relpath(chart, Path(path).parent)
@@ -102,10 +100,14 @@ class Question(Generic[T]):
         return cls(about, (*options, plan.excluded), plan)
 
 
+def _release(chart: Path, plan: Plan) -> list[Path]:
+    """All charts that may be installed together with this one."""
+    return _closed(_closed([chart], _users, plan.run), _used, plan.run)
+
+
 def _files_of_release(chart: Path, plan: Plan) -> Iterator[tuple[Path, str]]:
     """The files of all charts that may be installed together, each with its chart."""
-    charts = _closed(_closed([chart], _users, plan.run), _used, plan.run)
-    return ((each, file) for each in charts for file, _ in _files(each))
+    return ((each, file) for each in _release(chart, plan) for file, _ in files(each))
 
 
 class _Outside(NamedTuple):
@@ -122,7 +124,7 @@ def _outside(release: Question[Path]) -> list[_Outside]:
     own = [*_files_of_release(main, plan)]
     charts = dict.fromkeys(chart for chart, _ in own)
     texts = [text_of(file) for _, file in own]
-    texts += [text_of(str(chart / name)) for chart in charts for name in _DEPENDENCIES]
+    texts += [text_of(str(chart / name)) for chart in charts for name in DEPENDENCIES]
     found = []
     for file in given_values.files(str(main), plan):
         for values, names in _given(Question.of(file, plan)):
@@ -145,6 +147,14 @@ def _given(question: Question[str]) -> list[tuple[Values, frozenset[str]]]:
         return []
     its = plan if _is_in_run(plan)(file) else None
     return given_values.look(file, text, its, plan.settings)
+
+
+def _why_imported(main: Path, plan: Plan) -> str:
+    """Why amounts wait where a chart takes values of a chart inside into its own."""
+    named = (str(each / name) for each in _release(main, plan) for name in DEPENDENCIES)
+    found = next((each for each in named if "import-values" in text_of(each)), "")
+    where = found and os.path.relpath(found, main)
+    return where and f"{where} has import-values: which templates read the amounts is not known"
 
 
 def _is_in_run(plan: Plan) -> Callable[[str], bool]:
@@ -268,7 +278,7 @@ def _base(chart: Path, values: dict[Path, dict[str, Values]], plan: Plan, deep: 
 
 def _names(chart: Path, inner: Path) -> set[str]:
     """The members under which a chart has values for one that it uses."""
-    said = "".join(text_of(str(chart / each)) for each in _DEPENDENCIES)
+    said = "".join(text_of(str(chart / each)) for each in DEPENDENCIES)
     aliases = (each["name"] for each in _ALIAS.finditer(said))
     return {_own_name(inner), *aliases}
 
@@ -310,7 +320,7 @@ def _meeting(question: Question[tuple[Path, bool]]) -> dict[tuple[str, str, str]
     return {
         (file, os.path.realpath(file), os.path.relpath(file, chart)): None
         for each in _closed(above, _used, run)
-        for file, is_part in _files(each)
+        for file, is_part in files(each)
         if is_part or each in with_values
     }
 
@@ -348,34 +358,9 @@ def _used(chart: Path, run: object) -> Iterator[Path]:
 @lru_cache(maxsize=4096)
 def _beside(chart: Path, _run: object) -> list[Path]:
     """The places beside a chart that it names."""
-    texts = (text_of(str(chart / name)) for name in _DEPENDENCIES)
+    texts = (text_of(str(chart / name)) for name in DEPENDENCIES)
     named = (place for text in texts for place in _BESIDE.findall(text))
     return [Path(os.path.normpath(chart / place)) for place in named]
-
-
-def _files(chart: Path) -> Iterator[tuple[str, bool]]:
-    """The files of one chart that its templates can use, and whether each is a template."""
-    number, readers = 0, None
-    for folder, inner, files in os.walk(chart):
-        here = Path(folder)
-        is_part = "templates" in here.relative_to(chart).parts
-        inner[:] = sorted(i for i in inner if i != ".git" and not (here / i / CHART).is_file())
-        for name in sorted(files):
-            number += 1
-            if number > _MOST:
-                return
-            is_read = name.endswith(_READ) and name not in _DEPENDENCIES
-            if name.endswith(".txt") and name != "NOTES.txt":
-                readers = _readers(chart) if readers is None else readers
-                is_read = is_part or any(".Files.Glob" in e or name in e for e in readers)
-            if is_read:
-                yield str(here / name), is_part
-
-
-def _readers(chart: Path) -> list[str]:
-    """The templates that read files that are not templates."""
-    texts = map(text_of, map(str, islice((chart / "templates").rglob("*.*"), _MOST)))
-    return [text for text in texts if ".Files." in text]
 
 
 @lru_cache(maxsize=4096)
