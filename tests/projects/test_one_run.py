@@ -40,7 +40,7 @@ def _calls(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_chart_is_listed_as_often_if_it_has_more_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = _calls("_files", monkeypatch)
+    calls = _calls("files", monkeypatch)
     _judged(tmp_path / "few", 3, Plan())
     few = len(calls)
     _judged(tmp_path / "many", 12, Plan())
