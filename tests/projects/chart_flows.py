@@ -393,6 +393,17 @@ UNSURE: dict[str, tuple[Files, str]] = {
         REQUESTED,
     ),
     "the same in a loop": (of(pod(pairs(_PLAIN, "requests"))), REQUESTED),
+    "names of amounts in an annotation, from a map of a helper": (
+        {
+            "templates/p.yaml": "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations:\n"
+            '    a: {{ include "n" (dict "amounts" .Values.limits) }}\nspec:\n  containers:\n'
+            "  - name: c\n    resources: {limits: {{ toJson .Values.limits }}}\n",
+            "templates/_h.tpl": '{{- define "n" }}{{ range $k, $v := .amounts }}{{ $k }}'
+            "{{ end }}{{ end }}\n",
+            "values.yaml": f"limits:\n  {OLD}: 1\n",
+        },
+        "",
+    ),
     "the same of a helper": (
         of(
             pod('\n      requests: {{- include "m" . | nindent 8 }}'),
@@ -641,6 +652,12 @@ UNSURE: dict[str, tuple[Files, str]] = {
 
 # Templates that keep the amounts as they are: they must be migrated, with all values.
 KEPT: dict[str, Files] = {
+    "pods that are named after what has the amounts further inside": {
+        "templates/p.yaml": "{{- range $name, $p := .Values.pools }}\n---\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: 'p{{ $name }}'}\nspec:\n  containers:\n"
+        "  - name: c\n    resources:\n      {{- toYaml $p.resources | nindent 6 }}\n{{- end }}\n",
+        "values.yaml": f"pools:\n  a:\n    resources:\n      limits:\n        {OLD}: 1\n",
+    },
     "all of the resources": of(pod(WHOLE), x=given(4), y=given(0)),
     "resources of each worker": of(
         workers("{{- toYaml .resources | nindent 6 }}"), all=over("{}", given(1), given(2, 2))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.formats.mentions import Comments
 from webhook.kube import pod
-from webhook.kube.walk import walk
 from webhook.projects.seen_amounts import (
     ANY,
     ANYTHING,
@@ -71,7 +70,7 @@ def of(texts: Sequence[tuple[str, str]], values: Iterable[Any], settings: Settin
     """How the files of a chart use amounts; each text has its name before it."""
     uses = Uses((*settings.legacy_resources, settings.gpu_resource))
     for data in values:
-        _learn(data, uses)
+        uses.learn(data)
     names = "|".join(map(re.escape, uses.names))
     bare = re.compile(rf"\}}\}}\s*[\"']?({names})[\"']?\s*\{{\{{")
     uses.bare = frozenset(found for _, text in texts for found in bare.findall(text))
@@ -89,18 +88,6 @@ def of(texts: Sequence[tuple[str, str]], values: Iterable[Any], settings: Settin
             return uses
     uses.is_deep = True
     return uses
-
-
-def _learn(data: Any, uses: Uses) -> None:
-    """Note which members of values have amounts inside, and which are the name of a resource."""
-    for at, value in walk(data):
-        if at[-1:] and at[-1] in uses.names:
-            members = {*map(str, at), "Values"}
-            uses.is_legacy |= at[-1] != uses.names[-1]
-            uses.leads |= members if members.isdisjoint(SECTIONS) else members | SECTIONS
-        elif at and isinstance(value, str) and value in uses.names:
-            said = uses.names_in.get(str(at[-1]), frozenset())
-            uses.names_in[str(at[-1])] = said | {value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +220,8 @@ class _File:
 
     def _set(self, step: _Step, seen: Seen) -> None:
         inside = replace(seen, source=_inside(seen, step.start))
-        key = replace(seen, source=_inside(seen, step.start, KEY))
+        may_name = seen.is_parsed or self._uses.may_name(step.expression)
+        key = replace(seen, source=_inside(seen, step.start, KEY)) if may_name else Seen()
         given = [seen] if step.word != "range" else [key, inside][-len(step.sets) :]
         for number, (each, made) in enumerate(zip(step.sets, given, strict=False)):
             if step.is_new:
@@ -311,6 +299,7 @@ class _File:
         for key, value in zip(seen[first::2], seen[first + 1 :: 2], strict=False):
             if value.amounts:
                 self._uses.leads |= key.texts
+                self._uses.holders |= key.texts
                 self._read_section(key.texts, given.name, is_apart=True)
         if not every.texts.isdisjoint(self._uses.names):
             self._uses.builds = self._uses.builds or self._where(given.name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.kube.pod import SECTIONS
-from webhook.templates.expressions import Text
+from webhook.kube.walk import walk
+from webhook.templates.expressions import At, Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,7 @@ class Uses:
     names: tuple[str, ...]  # of the resource, before and after
     leads: set[str] = field(default_factory=set)  # members that are amounts, or have some inside
     parsed: set[str] = field(default_factory=set)  # the same, in maps that are read from texts
+    holders: set[str] = field(default_factory=lambda: {*SECTIONS})  # members of amounts or sections
     names_in: dict[str, frozenset[str]] = field(default_factory=dict)  # by members: names in them
     bare: frozenset[str] = frozenset()  # names that named templates write
     writes: set[str] = field(default_factory=set)  # named templates that write amounts
@@ -91,6 +93,24 @@ class Uses:
     @property
     def place(self) -> str:
         return self.combines or next(iter(self.sections.values()), "")
+
+    def learn(self, data: Any) -> None:
+        """Note which members of values have amounts inside, and which name a resource."""
+        for at, value in walk(data):
+            if at[-1:] and at[-1] in self.names:
+                members = {*map(str, at), "Values"}
+                self.is_legacy |= at[-1] != self.names[-1]
+                self.leads |= members if members.isdisjoint(SECTIONS) else members | {*SECTIONS}
+                *_, above, holder = ("", "Values", *map(str, at[:-1]))
+                self.holders |= {holder, above} if holder in SECTIONS else {holder}
+            elif at and isinstance(value, str) and value in self.names:
+                said = self.names_in.get(str(at[-1]), frozenset())
+                self.names_in[str(at[-1])] = said | {value}
+
+    def may_name(self, given: Expression | None) -> bool:
+        """Whether keys of a map may be names of amounts, not of what has them further inside."""
+        members = given.members if isinstance(given, At) else ()
+        return not members or members[-1] in self.holders
 
 
 def map_of(source: Source | None) -> Source | None:
