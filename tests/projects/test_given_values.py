@@ -106,6 +106,32 @@ GIVES = {
         {"map.yaml": config_map("prod-values.yml")},
         "map.yaml (line 8)",
     ),
+    "a ConfigMap whose key a HelmRelease names": (
+        {"map.yaml": config_map("prod.yml")},
+        "map.yaml (line 8)",
+    ),
+    "one value of a HelmRelease from a ConfigMap": (
+        {
+            "hr.yaml": "kind: HelmRelease\nspec:\n  valuesFrom:\n  - kind: ConfigMap\n    name: x\n"
+            f"    targetPath: {ESCAPED}\n"
+        },
+        "hr.yaml (line 6)",
+    ),
+    "a patch of a HelmRelease in a kustomization": (
+        {
+            "kustomization.yaml": "patches:\n- patch: |\n    kind: HelmRelease\n    spec:\n"
+            f"      values: {INLINE}\n"
+        },
+        "kustomization.yaml (line 5)",
+    ),
+    "operations of a kustomization in a file": (
+        {
+            "j.yaml": "- op: add\n  path: /spec/values/resources/limits/"
+            + OLD.replace("/", "~1")
+            + "\n  value: 1\n"
+        },
+        "j.yaml (line 2)",
+    ),
     "a Secret": (
         {"secret.yaml": config_map("values.yaml", "Secret", "stringData")},
         "secret.yaml (line 8)",
@@ -266,6 +292,23 @@ FRACTIONS = {
         "helmfile.yaml": "releases:\n- chart: ./chart\n  set: [{name: gpu, value: 0.5}]\n"
     },
     "Fleet": {"fleet.yaml": f"helm:\n  chart: ./chart\n  values: {HALF}\n"},
+    "a patch of a HelmRelease in a kustomization": {
+        "kustomization.yaml": "resources: [hr.yaml]\npatches:\n- patch: |\n"
+        "    apiVersion: helm.toolkit.fluxcd.io/v2\n    kind: HelmRelease\n"
+        f"    metadata: {{name: x}}\n    spec: {{values: {HALF}}}\n"
+    },
+    "operations in a kustomization": {
+        "kustomization.yaml": "resources: [hr.yaml]\npatches:\n- target: {kind: HelmRelease}\n"
+        "  patch: '[{op: add, path: /spec/values/gpu, value: 0.5}]'\n"
+    },
+    "operations in a file": {"j.yaml": "- op: add\n  path: /spec/values/gpu\n  value: 0.5\n"},
+    "all values in one operation": {
+        "j.yaml": "- {op: add, path: /spec/values/, value: 1}\n"
+        f"- op: add\n  path: /spec/values\n  value: {HALF}\n"
+    },
+    "values for kustomize's own charts, without a kind": {
+        "kustomization.yaml": f"helmCharts:\n- name: chart\n  valuesInline: {HALF}\n"
+    },
     "a script": {"deploy.sh": "helm upgrade x ./chart --set-string gpu=500m\n"},
     "a script with JSON": {"deploy.sh": "helm upgrade x chart --set-json='gpu=0.5'\n"},
     "a script with all values as JSON": {

@@ -36,13 +36,16 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.files.results import Plan
 
-_WORDS = (b"helm", b"Helm", b"values.y")
-_NAMES = re.compile(r"values|^helmfile|^fleet\.ya?ml$|^\.argocd-source")
+_WORDS = (b"helm", b"Helm", b"values.y", b"/values/")
+_NAMES = re.compile(r"values|^helmfile|^fleet\.ya?ml$|^\.argocd-source|^kustomization\.ya?ml$")
 _YAML = (".yaml", ".yml", ".json", ".gotmpl")
 _PROSE = (".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt", ".html", ".ipynb")
-_GIVES = re.compile(r"(?:[vV]alue\w*|values[\w.-]*|\bset|\bparameters|\banswers)[\"']?[ \t]*:")
+_GIVES = re.compile(
+    r"(?:[vV]alue\w*|values[\w.-]*|\bset|\bparameters|\banswers)[\"']?[ \t]*:|/values/"
+    r"|\bkind:[ \t]*(?:ConfigMap|Secret)\b"
+)
 _REFERS = re.compile(r"(?:From|Files?|Key|Ref)$")  # members that say where values are
-_SETS = ("set", "answers")
+_SETS = ("set", "answers", "targetPath")
 _CHARTS = ("chart", "chartName", "chartPath", "path")
 _NAMED = ("ConfigMap", "Secret")
 _SET = re.compile(
@@ -66,6 +69,7 @@ class Given:
     end: int
     data: Any
     charts: frozenset[str] = frozenset()
+    stays: bool = False  # whatever a run changes in the file
 
 
 def files(path: str, plan: Plan) -> tuple[str, ...]:
@@ -116,8 +120,9 @@ def look(
         after, new_text = before, text
     absent = "" if plan else merged_values.ABSENT
     found = []
-    for old, new in zip(before, after, strict=True):
-        line = _line(new, new_text, settings)
+    for old, changed in zip(before, after, strict=True):
+        new, its_text = (old, text) if old.stays else (changed, new_text)
+        line = _line(new, its_text, settings)
         stays = f" (line {line}){absent}" if line else ""
         found.append((Values(file, old.data, new.data, stays), old.charts))
     return found
@@ -143,6 +148,7 @@ def _given(file: str, text: str) -> Iterator[Given]:
     name = os.path.basename(file)  # noqa: PTH119  # of many files
     if not name.endswith(_YAML) or not (_NAMES.search(name) or _GIVES.search(text)):
         return
+    finders = [(_members, False), *([(_patched, True)] if "patch" in text else [])]
     stream = documents.read(text, json=name.endswith(".json"))
     if stream.unread and (_NAMES.search(name) or "elm" in text):
         yield Given(0, len(text), {})  # a template
@@ -151,24 +157,20 @@ def _given(file: str, text: str) -> Iterator[Given]:
         is_whole = "values" in name and "kind" not in as_map(document.data)
         if is_whole:
             yield Given(document.start, document.end, document.data)
+        if isinstance(document.data, list) and (data := _operations(document.data)):
+            yield Given(document.start, document.end, data)
         for at, obj in () if is_whole else objects(document.data):
             charts = _charts(obj)
-            for place, data in _members(obj, name):
-                start, end = document.place(Path((*at, *place)))
-                yield Given(start, end, data, charts)
+            for found, stays in finders:
+                for place, data in found(obj, name):
+                    yield Given(*document.place(Path((*at, *place))), data, charts, stays)
 
 
 def _members(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
     """The values in an object, with their places."""
     kind = obj.get("kind")
     if kind in _NAMED:
-        for member in ("data", "stringData"):
-            for key, value in as_map(obj.get(member)).items():
-                if "values" in str(key) and isinstance(value, str):
-                    is_encoded = kind == "Secret" and member == "data"
-                    data = _read(_decoded(value) if is_encoded else value)
-                    if isinstance(data, dict):
-                        yield Path((member, key)), data
+        yield from _texts(obj)
         return
     if is_built_in(obj) or (kind is None and not _NAMES.search(file)):
         return
@@ -179,9 +181,45 @@ def _members(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
         name = str(at[-1])
         is_set = name in _SETS or name.startswith("setValue") or at[-2:] == ("helm", "parameters")
         is_values = "value" in name.lower() and not _REFERS.search(name)
-        for data in _pairs(value) if is_set else _maps(value) if is_values else ():
+        given = [{"name": value}] if name == "targetPath" else value  # of Flux; any amount
+        for data in _pairs(given) if is_set else _maps(value) if is_values else ():
             found.append(at)
             yield at, data
+
+
+def _texts(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """The values in a ConfigMap or Secret."""
+    for member in ("data", "stringData"):
+        for key, value in as_map(obj.get(member)).items():
+            if ("values" in str(key) or str(key).endswith(_YAML)) and isinstance(value, str):
+                is_encoded = obj["kind"] == "Secret" and member == "data"
+                data = _read(_decoded(value) if is_encoded else value)
+                if isinstance(data, dict) and "kind" not in data:
+                    yield Path((member, key)), data
+
+
+def _patched(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
+    """The values in patches of a kustomization: parts of objects, or operations (RFC 6902)."""
+    for at, value in walk(obj):
+        is_patch = at[-1:] == ("patch",) or at[-2:-1] == ("patchesStrategicMerge",)
+        patch = _read(value) if is_patch and isinstance(value, str) else None
+        if isinstance(patch, dict):
+            yield from ((at, data) for _, data in _members(patch, file))
+        elif isinstance(patch, list) and (data := _operations(patch)):
+            yield at, data
+
+
+def _operations(patch: list[Any]) -> dict[str, Any]:
+    """The values that operations set, below a member `values` or `valuesObject`."""
+    made: dict[str, Any] = {}
+    for _, each in as_items(patch):
+        at = [e.replace("~1", "/").replace("~0", "~") for e in str(each.get("path")).split("/")]
+        start = next((n for n, e in enumerate(at) if e in {"values", "valuesObject"}), None)
+        if start is not None and at[start + 1 :]:
+            _put(made, ".".join(e.replace(".", "\\.") for e in at[start + 1 :]), each.get("value"))
+        elif start is not None:
+            made |= as_map(each.get("value"))
+    return made
 
 
 def _maps(value: Any) -> Iterator[dict[str, Any]]:
