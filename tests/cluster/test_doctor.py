@@ -622,7 +622,7 @@ NAMED: dict[str, tuple[str, Change, int, dict[str, str]]] = {
         "/api/v1/namespaces/default",
         partial(merged, {"metadata": {"labels": {"gpu-webhook.dev/guard": "enabled"}}}),
         WARNING,
-        {"guard": "GPU303 is below `warn` in default"},
+        {"guard": "pods of these namespaces do not change: default (GPU303 is `audit`)"},
     ),
 }
 
