@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.projects.test_values import MADE, NEW, OLD, assert_all_wait, looked_at, pod, resources
+from webhook.cli.workers import judge
+from webhook.files.results import Plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +121,23 @@ def test_amounts_wait_where_values_are_imported(tmp_path: Path) -> None:
         "charts/s/templates/p.yaml": pod(MADE),
     }
     assert_all_wait(tmp_path, files, "Chart.yaml has import-values")
+
+
+def test_values_outside_of_a_chart_that_imports_values_wait_with_it(tmp_path: Path) -> None:
+    imports = "dependencies: [{name: s, import-values: [data]}]\n"
+    files = {
+        "c/Chart.yaml": f"apiVersion: v2\nname: c\nversion: 0.1.0\n{imports}",
+        "c/values.yaml": resources(1),
+        "c/templates/p.yaml": pod(MADE),
+        "values-prod.yaml": resources(2),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    plan = Plan(named=(str(tmp_path),), below=True)
+    for name in ("c/values.yaml", "values-prod.yaml"):
+        result = judge(str(tmp_path / name), plan).result
+        assert NEW not in (result.new_text or "")
 
 
 def test_a_chart_inside_has_the_global_values_at_the_same_place(tmp_path: Path) -> None:

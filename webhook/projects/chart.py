@@ -53,8 +53,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     if not legacy_pods.does_amounts(result):
         return result
     release = Question.of(chart, plan)
-    why = _why_imported(chart, plan) or _why_held(release)
-    why = why or _why_left_alone(path, source, plan, release)
+    why = _why_wait(release) or _why_left_alone(path, source, plan, release)
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
 
 
@@ -67,7 +66,7 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
         return result
     for chart in sorted({found for each in given if (found := _chart_of(each))}):
         release = Question.of(chart, plan)
-        if own in (each.file for each in _outside(release)) and (why := _why_held(release)):
+        if own in (each.file for each in _outside(release)) and (why := _why_wait(release)):
             name = os.path.relpath(chart, Path(path).parent)
             why = f"the amounts of the chart {name}, which may get these values, wait: {why}"
             return migrate_text(source, legacy_pods.with_amounts_held(plan, why))
@@ -147,6 +146,11 @@ def _given(question: Question[str]) -> list[tuple[Values, frozenset[str]]]:
         return []
     its = plan if _is_in_run(plan)(file) else None
     return given_values.look(file, text, its, plan.settings)
+
+
+def _why_wait(release: Question[Path]) -> str:
+    """Why no amount of these charts is renamed, nor in the files that give them values."""
+    return _why_imported(release.about, release.plan) or _why_held(release)
 
 
 def _why_imported(main: Path, plan: Plan) -> str:
