@@ -335,8 +335,9 @@ class Scan:
             return True
         self._words = self._words or words(self.plan.settings)
         text = orjson.dumps([as_map(obj["metadata"]).get("annotations"), obj.get("spec")])
-        if self._came(obj) or not any(word in text for word in self._words):
-            return not self._came(obj)
+        came = self._came(obj)
+        if came or not any(word in text for word in self._words):
+            return not came
         return not (_excess(obj, self.plan) or self.needs(applied.as_written(obj)))
 
 
