@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from tests.files.trees import tree
@@ -23,9 +23,11 @@ from tests.projects.test_kustomizations import (
     TOLERATED,
 )
 from webhook.cli.main import main
+from webhook.core.settings import Settings
 from webhook.files.results import Plan
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
+from webhook.formats.normal_form import normal_form
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,7 +150,8 @@ def outermost(files: dict[str, str]) -> str:
 
 
 def pods_of(text: str) -> list[dict[str, Any]]:
-    pods = [deployment["spec"]["template"]["spec"] for deployment in objects(text)]
+    whole = (normal_form(each, Settings()) for each in objects(text))
+    pods = [deployment["spec"]["template"]["spec"] for deployment in whole]
     for pod in pods:
         pod.pop("tolerations", None)
     return pods
@@ -226,6 +229,7 @@ CONTAINERS = st.dictionaries(st.sampled_from(["c", "s"]), RESOURCES, min_size=1)
 @pytest.mark.hypothesis
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(base=CONTAINERS, patches=st.lists(CONTAINERS, min_size=1, max_size=2))
+@example(base={"c": {"requests": {OLD: 0}}}, patches=[{"c": {"limits": {OLD: 1}}}])
 def test_what_is_migrated_builds_what_the_rules_make_of_the_build(
     cluster: ControlPlane,
     tmp_path_factory: pytest.TempPathFactory,
@@ -262,7 +266,7 @@ def migrated(text: str) -> list[Any]:
 
 
 def gpus(text: str) -> list[Any]:
-    """The amounts of GPUs of each container, without 0."""
+    """The amounts of GPUs of each container, without 0; a limit is a request, too, as by default."""
     return [
         (container["name"], section, name, str(amount))
         for pod in pods_of(text)
