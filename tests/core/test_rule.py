@@ -33,25 +33,6 @@ def test_a_rule_may_constrain(cx: Context, *, may: bool) -> None:
     assert cx.may_constrain is may
 
 
-FILES = Settings(scope="files")
-
-
-@pytest.mark.parametrize(
-    ("cx", "may"),
-    [
-        pytest.param(Context(), False, id="not in a pod that runs"),
-        pytest.param(Context(FILES), False, id="nor in a file with such a pod"),
-        pytest.param(Context(FILES, stuck=True), True, id="in a pod that can never run"),
-        pytest.param(Context(FILES, is_open=True), True, id="if amounts are inserted later"),
-        pytest.param(Context(FILES, is_merged=True), True, id="in a part of a pod"),
-        pytest.param(Context(is_merged=True), False, id="but not in admission"),
-        pytest.param(Context(Settings(scope="all-legacy")), True, id="if the settings want it"),
-    ],
-)
-def test_a_rule_may_revive(cx: Context, *, may: bool) -> None:
-    assert cx.may_revive is may
-
-
 def test_nothing_is_known_unless_it_is_told() -> None:
     cx = Context()
     assert (cx.settings, cx.inventory, cx.namespace) == (Settings(), None, "")

@@ -36,7 +36,7 @@ _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")
 
 def plan_of(args: SimpleNamespace) -> Plan:
     """The options for each file. InputError for names that do not exist."""
-    settings = inputs.settings_for_files(args)
+    settings = replace(inputs.settings(args), scope="all-legacy")
     opted_out = OptedOut()
     if len(args.kustomize) == 1:  # other files may be excluded, but its own files are checked
         from webhook.formats import kustomization

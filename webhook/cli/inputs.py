@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.core.settings import Settings
@@ -16,12 +15,6 @@ if TYPE_CHECKING:
 def settings(args: SimpleNamespace) -> Settings:
     """The settings of the file, or the defaults."""
     return read(args.config, pipes=True)
-
-
-def settings_for_files(args: SimpleNamespace) -> Settings:
-    """The same for files, in which all pods are judged."""
-    found = settings(args)
-    return replace(found, scope="files") if found.scope == "gpu" else found
 
 
 def read(file: str | None, *, pipes: bool = False) -> Settings:

@@ -32,7 +32,7 @@ _DIFFERENT, _NOT_PROVABLE = 2, 3
 def run(args: SimpleNamespace) -> int:
     """Print the result for each object; the exit code is that of the worst."""
     file_command.check_files(args)
-    settings = inputs.settings_for_files(args)
+    settings = replace(inputs.settings(args), scope="all-legacy")
     minor = int(args.target_version.partition(".")[2])
     plan = Plan(settings, inputs.inventory(args), target=(1, minor))
     with ExitStack() as stack:

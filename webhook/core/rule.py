@@ -104,18 +104,7 @@ class Context:
         Only if the pod cannot run as it is. In a pod that runs, dead fields have had no effect for
         years, and reviving them could leave the pod pending forever.
         """
-        return self.stuck or self.settings.scope != "gpu"
-
-    @property
-    def may_revive(self) -> bool:
-        """Whether a rule may give effect to an annotation that has had none for years.
-
-        That could keep a pod Pending that runs, so it is the decision of its author. Whether a part
-        of a pod runs, or one into which amounts are inserted later, is not known.
-        """
-        scope = self.settings.scope
-        is_part = scope == "files" and (self.is_open or self.is_merged)
-        return self.stuck or scope == "all-legacy" or is_part
+        return self.stuck or self.settings.scope == "all-legacy"
 
 
 class Stage(Enum):

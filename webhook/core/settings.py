@@ -267,9 +267,8 @@ class Messages:
 class Settings:
     """All settings. `Settings()` is the default."""
 
-    # gpu: only pods that name a legacy GPU resource or label, or request a GPU. In files it is
-    # `files`: all pods, and what would constrain one that runs is only reported there, too.
-    scope: Literal["gpu", "files", "all-legacy"] = "gpu"
+    # gpu: only pods that name a legacy GPU resource or label, or request a GPU.
+    scope: Literal["gpu", "all-legacy"] = "gpu"
     legacy_resources: tuple[str, ...] = (legacy_names.LEGACY_RESOURCE,)
     gpu_resource: str = "nvidia.com/gpu"  # the name that replaces the legacy names
     # A `*` at the end stands for any rest. Names must match completely.

@@ -274,9 +274,9 @@ class OptedOut:
 
 @dataclass(frozen=True, slots=True, eq=False)  # so that what follows from a plan is made once
 class Plan:
-    """The options of a run. The scope is not `gpu`, except for what the webhook itself does."""
+    """The options of a run. The scope is `all-legacy`, except for what the webhook itself does."""
 
-    settings: Settings = field(default_factory=lambda: Settings(scope="files"))
+    settings: Settings = field(default_factory=lambda: Settings(scope="all-legacy"))
     inventory: Inventory | None = None
     codes: Sequence[str] = ()  # of the only rules that run; none: all
     ignored: Sequence[str] = ()  # of rules that do not run

@@ -251,10 +251,10 @@ class Pod:
         """Whether the webhook handles this pod.
 
         It does if the pod names a legacy GPU resource or the legacy label, or requests a GPU. With
-        another scope than `gpu` it handles every pod.
+        the scope `all-legacy` it handles every pod.
         """
         return (
-            settings.scope != "gpu"
+            settings.scope == "all-legacy"
             or self._names_gpu_resource(settings)
             or self.names_legacy_label(settings.models.legacy_label)
         )

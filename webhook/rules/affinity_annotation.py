@@ -21,9 +21,8 @@ A part that is not valid JSON of this type, or that the API server would refuse,
 the annotation stays, and the warning gives the reason. If the combined required node affinity has
 more than 100 terms or 2,000 expressions, the rule writes only that many and warns: the pod may wait
 although a node would fit, but it never runs on a node that the author excluded. On a pod that can
-run as it is, nothing is converted, neither in the cluster nor in files: the annotation has had no
-effect for years, and to apply it now could keep the pod Pending. Write what you want of it into
-spec.affinity and delete the annotation; with `--unsafe`, `migrate` converts it.
+run as it is, the webhook converts nothing: the annotation has had no effect for years, and to apply
+it now could keep the pod Pending. In files it is converted, and the author reads the diff.
 
 Safety: safe for pods. In a file all of the pod stays as it is while a part cannot be read, or names
 a model that nobody knows, unless unsafe edits are wanted.
@@ -74,7 +73,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     at = pod.annotation_at(AFFINITY_ANNOTATION)
     text = pod.annotations[AFFINITY_ANNOTATION]
-    if not (cx.may_revive or cx.wants_unsafe(CODE)):
+    if not cx.may_constrain:
         message = (
             "the affinity annotation has had no effect since Kubernetes 1.8 and is left as it is: "
             "this pod runs without it; move it to spec.affinity or delete it"

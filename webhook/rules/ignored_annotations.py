@@ -9,8 +9,7 @@ settings list it) unless they are set. It removes those annotations, IBM's `nvid
 `pod.alpha.kubernetes.io/initialized`, which could stop a StatefulSet before 1.8. It only reports
 `critical-pod` (the Priority plugin refuses a class that is added later), unsafe sysctls, unconfined
 and local seccomp profiles, and init containers, which the API server drops before a webhook sees
-the pod. On a pod that can run, all of them are only reported; in a file, those that become no field
-are removed.
+the pod. On a pod that can run, the webhook only reports them.
 
 Safety: safe.
 """
@@ -117,8 +116,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         elif callable(reading):
             reading = reading(pod, cx, key, str(value))
         message = f"the annotation {key} has no effect today"
-        may_go = cx.may_revive if reading.edits else cx.may_constrain
-        if reading.edits is None or not may_go:
+        if reading.edits is None or not cx.may_constrain:
             message += f" and is left: {reading.advice}"
             yield Finding(CODE, at, message, severity=Severity.MANUAL)
         else:

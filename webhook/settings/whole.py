@@ -79,7 +79,7 @@ class Messages(Section):
 class File(Section, title="Settings of gpu-webhook"):
     """What is left out keeps its default; an empty file is all defaults."""
 
-    scope: Literal["gpu", "all-legacy"] = "gpu"
+    scope: Literal["gpu", "all-legacy"] = DEFAULT.scope
     """gpu: those that name a legacy GPU resource or label, or ask for a GPU; a rule that adds a
     constraint or removes something acts only on pods that can never run as they are. all-legacy:
     everything legacy."""

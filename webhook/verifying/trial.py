@@ -260,9 +260,7 @@ class _Webhook:
         """For this file. Rules on data only report: what they find is not compared."""
         reports = () if plan.unsafe else _REPORTS
         plan = with_namespaces(plan, actions.read(result.text).blanked)
-        # Whether its pods run is not known, so annotations become fields (Context.may_revive).
-        settings = replace(plan.settings, scope="all-legacy")
-        return cls(replace(plan, settings=settings, ignored=(*plan.ignored, *reports)))
+        return cls(replace(plan, ignored=(*plan.ignored, *reports)))
 
     def is_same(self, before: str, after: str, *, with_tolerations: bool) -> bool | None:
         """Whether it makes the same objects of both texts; None if the one before is not valid.
