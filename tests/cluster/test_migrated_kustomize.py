@@ -266,7 +266,7 @@ def migrated(text: str) -> list[Any]:
 
 
 def gpus(text: str) -> list[Any]:
-    """The amounts of GPUs of each container, without 0; a limit is a request, too, as by default."""
+    """The amounts of GPUs of each container, without 0; a limit is a request, too."""
     return [
         (container["name"], section, name, str(amount))
         for pod in pods_of(text)

@@ -655,7 +655,7 @@ KEPT: dict[str, Files] = {
     "pods that are named after what has the amounts further inside": {
         "templates/p.yaml": "{{- range $name, $p := .Values.pools }}\n---\n"
         "apiVersion: v1\nkind: Pod\nmetadata: {name: 'p{{ $name }}'}\nspec:\n  containers:\n"
-        "  - name: c\n    resources:\n      {{- toYaml $p.resources | nindent 6 }}\n"
+        "  - name: c\n    image: i\n    resources:\n      {{- toYaml $p.resources | nindent 6 }}\n"
         f"{TOLERATED}{{{{- end }}}}\n",
         "values.yaml": f"pools:\n  a:\n    resources:\n      limits:\n        {OLD}: 1\n",
     },
