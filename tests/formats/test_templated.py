@@ -473,6 +473,7 @@ def driver(mounts: str = "", containers: str = "", volume: str = "nv", more: str
     mounted = mounts or "    volumeMounts:\n    - {name: nv, mountPath: /opt}\n"
     return (
         f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers:\n{containers}"
+        "  - name: g\n    image: x\n    resources: {limits: {nvidia.com/gpu: 1}}\n"
         f"  - name: c\n    image: x\n    env:\n    - {{name: PATH, value: '/bin:/opt/bin'}}\n"
         f"{mounted}  volumes:\n  - name: {volume}\n"
         f"    hostPath: {{path: /usr/lib/nvidia-375}}\n  - name: d\n    emptyDir: {{}}\n{more}"

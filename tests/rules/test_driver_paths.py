@@ -201,11 +201,39 @@ def test_the_library_folder_of_an_agent_is_not_ours() -> None:
         assert found(rule, pod, Context(Settings(scope="all-legacy"))) == []
 
 
+ALL = Context(Settings(scope="all-legacy"))
+
+
 def test_a_pod_that_runs_is_only_warned() -> None:
     volumes = [volume("/usr/lib/nvidia-375")]
     assert found(rule, modern_pod(volumes=list(volumes))) == [alone("/usr/lib/nvidia-375")]
-    cx = Context(Settings(scope="all-legacy"))
-    assert found(rule, modern_pod(volumes=list(volumes)), cx) == [gone("/usr/lib/nvidia-375")]
+    assert found(rule, modern_pod(volumes=list(volumes)), ALL) == [gone("/usr/lib/nvidia-375")]
+
+
+LISTED = Settings(scope="all-legacy", drivers=Drivers(remove=("/usr/lib/nvidia-375",)))
+
+
+@pytest.mark.parametrize(
+    ("amounts", "cx", "stays"),
+    [
+        pytest.param({"cpu": 1}, ALL, True, id="not from a pod without GPUs"),
+        pytest.param({LEGACY: 0}, ALL, False, id="from one whose manifest writes 0 of them"),
+        pytest.param({"cpu": 1}, Context(LISTED), False, id="if the settings list it"),
+        pytest.param({"cpu": 1}, Context(ALL.settings, unsafe=True), False, id="on request"),
+        pytest.param({"cpu": 1}, Context(ALL.settings, is_open=True), False, id="if not known yet"),
+        pytest.param({"cpu": 1}, Context(ALL.settings, is_merged=True), False, id="from a part"),
+    ],
+)
+def test_the_driver_goes_where_the_toolkit_brings_another(
+    amounts: dict[str, Any], cx: Context, *, stays: bool
+) -> None:
+    obj = pod(container(amounts), volumes=[volume("/usr/lib/nvidia-375")])
+    message = (
+        f"{OLD.format('/usr/lib/nvidia-375')}: the pod requests no GPU, so nothing else brings a "
+        "driver; delete the volume, or list it in drivers.remove of the settings (--config)"
+    )
+    left = reported(VOLUMES / 0 / "hostPath" / "path", message)
+    assert found(rule, obj, cx) == [left if stays else gone("/usr/lib/nvidia-375")]
 
 
 def devices(obj: dict[str, Any]) -> dict[str, Any]:

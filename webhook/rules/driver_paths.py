@@ -13,7 +13,9 @@ paths are only reported. Paths where GKE and CCE keep the current driver are a n
 agents mount it, too. Nothing is reported in software that installs the driver, its toolkit or the
 device plugin. With `--unsafe`, devices `/dev/nvidia*` are removed from a pod that requests GPUs.
 Paths that the active driver profile mounts are never removed. A pod that can run as it is gets only
-warnings.
+warnings from the webhook. A pod in which no amount of GPUs is written, not even 0, keeps its mounts
+in files, too, unless `drivers.remove` lists them or `--unsafe` is given: the toolkit brings it no
+driver.
 
 Safety: safe.
 """
@@ -99,6 +101,12 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         elif fate is _Fate.REPORTED:
             message = f"{_OLD.format(shown)}; {_DELETE}"
             yield Finding(CODE, at, message, severity=Severity.MANUAL)
+        elif fate is _Fate.STALE and not _is_brought(pod, cx):
+            message = (
+                f"{_OLD.format(shown)}: the pod requests no GPU, so nothing else brings a driver"
+            )
+            whole = at / "hostPath" / "path"
+            yield Finding(CODE, whole, f"{message}; {_DELETE}", severity=Severity.MANUAL)
         elif not cx.may_constrain or name is None:
             message = f"{_OLD.format(shown)}: delete the volume and its mounts"
             yield Finding(CODE, at, message, severity=Severity.MANUAL)
@@ -128,7 +136,7 @@ def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fat
         if not isinstance(path, str):
             continue
         fate = _fate(clean(path), cx.settings.drivers)
-        if fate is not _Fate.GOES and _manages(pod):
+        if fate not in {_Fate.STALE, _Fate.GOES} and _manages(pod):
             continue
         if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
             continue
@@ -160,6 +168,13 @@ def _asks(pod: Pod, cx: Context) -> bool:
     return cx.stuck or bool(pod.gpus(cx.settings))
 
 
+def _is_brought(pod: Pod, cx: Context) -> bool:
+    """Whether the container toolkit brings a driver to the pod, as far as that is known."""
+    names = {name for each in pod.containers for name, _ in each.amounts()}
+    is_of_gpus = cx.stuck or any(cx.settings.names_gpus(name) for name in names)
+    return is_of_gpus or cx.is_open or cx.is_merged or cx.wants_unsafe(CODE)
+
+
 def _may_go(pod: Pod, cx: Context) -> bool:
     """Devices: only from a pod that requests them otherwise."""
     return cx.may_constrain and bool(pod.gpus(cx.settings))
@@ -169,7 +184,8 @@ class _Fate(Enum):
     STAYS = "it is no driver's, or the settings provide it"
     ALIVE = "it is where a cloud keeps its driver today"
     REPORTED = "it may be alive"
-    GOES = "it is stale"
+    STALE = "it is of an old node"
+    GOES = "the settings list it"
 
 
 def _fate(path: str, drivers: Drivers) -> _Fate:
@@ -180,7 +196,7 @@ def _fate(path: str, drivers: Drivers) -> _Fate:
     if is_live_driver(path):
         return _Fate.ALIVE
     if is_stale_driver(path):
-        return _Fate.GOES
+        return _Fate.STALE
     return _Fate.REPORTED if may_be_driver(path) else _Fate.STAYS
 
 
