@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.cluster.client import Json
 
 PAGE = (ROOT / "docs" / "access.md").read_text()
-ADMISSION, KUBECONFIG = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+ADMISSION, KUBECONFIG, EGRESS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 FILE = "/etc/kubernetes/webhooks.kubeconfig"
 NAME = "kube-apiserver"
 
@@ -99,11 +99,20 @@ def test_who_trusts_another_ca_than_the_other_has_is_told(tmp_path: Path) -> Non
             until(lambda: said in server.log(), "the webhook to say so")
 
 
-def test_the_network_policy_is_accepted(cluster: ControlPlane) -> None:
+def test_the_network_policies_are_accepted(cluster: ControlPlane, tmp_path: Path) -> None:
+    """The component, and the one of the page for what goes out, which selects our pods."""
+    (tmp_path / "egress.yaml").write_text(EGRESS)
     cluster.make_namespace("gpu-webhook")
     try:
         component = ROOT / "manifests" / "network-policy"
         said = cluster.kubectl("apply", "--dry-run=server", "-k", str(component))
         assert "networkpolicy.networking.k8s.io/gpu-webhook created" in said
+        said = cluster.kubectl("apply", "--dry-run=server", "-f", str(tmp_path / "egress.yaml"))
+        assert "networkpolicy.networking.k8s.io/gpu-webhook-to-api-server created" in said
+        base = cluster.kubectl("kustomize", str(ROOT / "manifests" / "base"))
+        made = (each for each in yaml.safe_load_all(base) if each["kind"] == "Deployment")
+        chosen = yaml.safe_load(EGRESS)["spec"]["podSelector"]["matchLabels"].items()
+        for deployment in made:
+            assert chosen <= deployment["spec"]["template"]["metadata"]["labels"].items()
     finally:
         remove(cluster.client, "gpu-webhook")
