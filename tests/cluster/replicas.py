@@ -79,7 +79,7 @@ class Replica:
     def __exit__(self, *_: object) -> None:
         for process in (self.watcher, self.server):
             process.send_signal(signal.SIGQUIT if process is self.server else signal.SIGKILL)
-            process.wait(20)
+            process.wait(60)
 
     def start_watcher(self) -> None:
         self.watcher = self._start("watch", self._watch)
