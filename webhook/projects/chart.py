@@ -21,7 +21,13 @@ from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import fractions, legacy_pods
 from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
-from webhook.projects import combined_amounts, given_values, merged_values, values_schema
+from webhook.projects import (
+    combined_amounts,
+    given_values,
+    merged_values,
+    value_files,
+    values_schema,
+)
 from webhook.projects.chart_files import DEPENDENCIES, files
 
 if TYPE_CHECKING:
@@ -61,7 +67,7 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file that may give values to charts: its amounts wait where theirs do."""
     result = migrate_text(source, plan)
     own = os.path.realpath(path)
-    given = given_values.files(path, plan) if legacy_pods.does_amounts(result) else ()
+    given = value_files.files(path, plan) if legacy_pods.does_amounts(result) else {}
     if own not in given:
         return result
     for chart in sorted({found for each in given if (found := _chart_of(each))}):
@@ -125,8 +131,8 @@ def _outside(release: Question[Path]) -> list[_Outside]:
     texts = [text_of(file) for _, file in own]
     texts += [text_of(str(chart / name)) for chart in charts for name in DEPENDENCIES]
     found = []
-    for file in given_values.files(str(main), plan):
-        for values, names in _given(Question.of(file, plan)):
+    for file, is_named in value_files.files(str(main), plan).items():
+        for values, names in _given(Question.of((file, is_named), plan)):
             for_whom = {e for e in charts if not names or names & {_own_name(e), e.name}}
             if for_whom and (names or given_values.are_read(values.before, texts)):
                 name = os.path.relpath(file, main)
@@ -137,15 +143,16 @@ def _outside(release: Question[Path]) -> list[_Outside]:
 
 
 @lru_cache(maxsize=100_000)
-def _given(question: Question[str]) -> list[tuple[Values, frozenset[str]]]:
+def _given(question: Question[tuple[str, bool]]) -> list[tuple[Values, frozenset[str]]]:
     """What a file gives to charts; the values of a chart itself are no such file."""
-    file = question.about
+    file, is_named = question.about
     plan = replace(question.plan, held={}, left={}, is_values=False)
     text, chart = text_of(file), _chart_of(file)
     if chart and _planned(os.path.relpath(file, chart), text, plan).is_values:
         return []
     its = plan if _is_in_run(plan)(file) else None
-    return given_values.look(file, text, its, plan.settings)
+    is_named = is_named and chart is None
+    return given_values.look(file, text, its, plan.settings, is_named=is_named)
 
 
 def _why_wait(release: Question[Path]) -> str:

@@ -13,21 +13,17 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.text_patterns import RESOURCE_TEXT, find
 from webhook.evaluation.workloads import is_built_in, objects
-from webhook.files import walk as folders
-from webhook.files.candidates import candidates
-from webhook.files.folder import repository
-from webhook.files.search import SearchBatch
 from webhook.formats.mentions import Comments
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.pointer import Path
 from webhook.kube.walk import walk
 from webhook.projects import merged_values
 from webhook.projects.merged_values import Values
+from webhook.projects.value_files import NAMES, OF_VALUES, YAML
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -36,10 +32,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.files.results import Plan
 
-_WORDS = (b"helm", b"Helm", b"values.y", b"/values/")
-_NAMES = re.compile(r"values|^helmfile|^fleet\.ya?ml$|^\.argocd-source|^kustomization\.ya?ml$")
-_YAML = (".yaml", ".yml", ".json", ".gotmpl")
-_PROSE = (".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt", ".html", ".ipynb")
 _GIVES = re.compile(
     r"(?:[vV]alue\w*|values[\w.-]*|\bset|\bparameters|\banswers)[\"']?[ \t]*:|/values/"
     r"|\bkind:[ \t]*(?:ConfigMap|Secret)\b"
@@ -48,6 +40,7 @@ _REFERS = re.compile(r"(?:From|Files?|Key|Ref)$")  # members that say where valu
 _SETS = ("set", "answers", "targetPath")
 _CHARTS = ("chart", "chartName", "chartPath", "path")
 _NAMED = ("ConfigMap", "Secret")
+_OBJECT = {"apiVersion", "kind"}
 _SET = re.compile(
     r"--set(?:-string|-json|-literal)?(?:[\"']?[ \t]*\\\n\s*|[ \t]+|=|[\"'],\s*[rf]{0,2}(?=[\"']))"
     r"(?P<pairs>(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])+)"
@@ -72,28 +65,6 @@ class Given:
     stays: bool = False  # whatever a run changes in the file
 
 
-def files(path: str, plan: Plan) -> tuple[str, ...]:
-    """The files that may give values to a chart: of its repository, and of the run."""
-    root = repository(path) if plan.named else ""
-    words = (*_WORDS, *map(str.encode, plan.settings.legacy_resources))
-    beside = tuple(each for each in plan.named if not root or repository(each) != root)
-    of_repository = _files(plan.run, (root,), words, below=True) if root else ()
-    return (*of_repository, *_files(plan.run, beside, words, below=plan.below))
-
-
-@lru_cache(maxsize=4)
-def _files(
-    _run: object, places: tuple[str, ...], words: tuple[bytes, ...], *, below: bool
-) -> tuple[str, ...]:
-    wanted = folders.Wanted([e for e in places if e != folders.STDIN], recursive=below)
-    every = dict.fromkeys(e for e in candidates(wanted, words, processes=1) if isinstance(e, str))
-    for found in folders.find(wanted):
-        for prefix, names in found.batch if isinstance(found, SearchBatch) else ():
-            named = (e for e in names if _NAMES.search(e) and e.endswith(_YAML))
-            every |= dict.fromkeys(prefix + each for each in named)
-    return tuple(dict.fromkeys(os.path.realpath(e) for e in every if not e.endswith(_PROSE)))
-
-
 def are_read(data: Any, texts: list[str]) -> bool:
     """Whether charts with these texts may read the values: one of their names is in a text."""
     names = [*map(str, data)] if isinstance(data, dict) else []
@@ -105,17 +76,18 @@ def are_read(data: Any, texts: list[str]) -> bool:
 
 
 def look(
-    file: str, text: str, plan: Plan | None, settings: Settings
+    file: str, text: str, plan: Plan | None, settings: Settings, *, is_named: bool = False
 ) -> list[tuple[Values, frozenset[str]]]:
     """The values in a file before and after a run on it, each with the names of its charts.
 
-    In `stays` the name of the file is left out: it depends on the chart that asks.
+    A file that `is_named` as values by another has values, whatever its name is. In `stays` the
+    name of the file is left out: it depends on the chart that asks.
     """
-    before = [*_given(file, text)]
+    before = [*_given(file, text, is_named=is_named)]
     if not before:
         return []
     new_text, _ = merged_values.after(file, file, text, plan, settings)
-    after = [*_given(file, new_text)]
+    after = [*_given(file, new_text, is_named=is_named)]
     if len(after) != len(before):
         after, new_text = before, text
     absent = "" if plan else merged_values.ABSENT
@@ -143,27 +115,29 @@ def _line(given: Given, text: str, settings: Settings) -> int:
     return 0 if at is None else text.count("\n", 0, at) + 1
 
 
-def _given(file: str, text: str) -> Iterator[Given]:
+def _given(file: str, text: str, *, is_named: bool) -> Iterator[Given]:
     yield from _commands(text)
     name = os.path.basename(file)  # noqa: PTH119  # of many files
-    if not name.endswith(_YAML) or not (_NAMES.search(name) or _GIVES.search(text)):
+    is_values = NAMES.search(file) is not None
+    if not is_named and not (name.endswith(YAML) and (is_values or _GIVES.search(text))):
         return
     finders = [(_members, False), *([(_patched, True)] if "patch" in text else [])]
     stream = documents.read(text, json=name.endswith(".json"))
-    if stream.unread and (_NAMES.search(name) or "elm" in text):
+    if stream.unread and (is_named or is_values or "elm" in text):
         yield Given(0, len(text), {})  # a template
         return
     for document in stream.documents:
-        is_whole = "values" in name and "kind" not in as_map(document.data)
-        if is_whole:
+        data = as_map(document.data)
+        is_whole = OF_VALUES.search(file) is not None and "kind" not in data
+        if is_whole or (is_named and data and not _OBJECT.issubset(data)):
             yield Given(document.start, document.end, document.data)
-        if isinstance(document.data, list) and (data := _operations(document.data)):
-            yield Given(document.start, document.end, data)
+        if isinstance(document.data, list) and (made := _operations(document.data)):
+            yield Given(document.start, document.end, made)
         for at, obj in () if is_whole else objects(document.data):
             charts = _charts(obj)
             for found, stays in finders:
-                for place, data in found(obj, name):
-                    yield Given(*document.place(Path((*at, *place))), data, charts, stays)
+                for place, made in found(obj, file):
+                    yield Given(*document.place(Path((*at, *place))), made, charts, stays)
 
 
 def _members(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
@@ -172,7 +146,7 @@ def _members(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
     if kind in _NAMED:
         yield from _texts(obj)
         return
-    if is_built_in(obj) or (kind is None and not _NAMES.search(file)):
+    if is_built_in(obj) or (kind is None and not NAMES.search(file)):
         return
     found: list[Path] = []
     for at, value in walk(obj):
@@ -191,7 +165,7 @@ def _texts(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     """The values in a ConfigMap or Secret."""
     for member in ("data", "stringData"):
         for key, value in as_map(obj.get(member)).items():
-            if ("values" in str(key) or str(key).endswith(_YAML)) and isinstance(value, str):
+            if ("values" in str(key) or str(key).endswith(YAML)) and isinstance(value, str):
                 is_encoded = obj["kind"] == "Secret" and member == "data"
                 data = _read(_decoded(value) if is_encoded else value)
                 if isinstance(data, dict) and "kind" not in data:

@@ -1,0 +1,108 @@
+"""Which files may give values to a chart from outside: a run in, the files out.
+
+Such files have words of Helm, or a name of values. And a file that one of them names is a file of
+values, too, whatever its own name is (`valueFiles`, `helm -f`, helmfile, generators, Terraform).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from webhook.files import walk as folders
+from webhook.files.candidates import candidates
+from webhook.files.folder import repository
+from webhook.files.reading import text_of
+from webhook.files.search import SearchBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.files.results import Plan
+
+OF_VALUES = re.compile(r"values[^/]*$|/values/[^/]*$")
+NAMES = re.compile(
+    rf"{OF_VALUES.pattern}|(?:^|/)(?:helmfile[^/]*|helmfile\.d/[^/]*|fleet\.ya?ml"
+    r"|\.argocd-source[^/]*|kustomization\.ya?ml)$"
+)
+YAML = (".yaml", ".yml", ".json", ".gotmpl")
+_WORDS = (b"helm", b"Helm", b"HELM", b"values.y", b"/values/", b"alueFiles", b"aluesFile")
+_PROSE = (".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt", ".html", ".ipynb")
+_HELM = re.compile(r"helm|alue\w*\"?[ \t]*[:=]|values[\w.-]*=|aluesFile", re.IGNORECASE)
+_END = re.compile(r"\.(?:ya?ml|json)(?:\.[a-z]\w+)?(?![\w-])")
+_FROM = re.compile(r"\bvalues[\w.-]*=(?P<file>[^\s\"',=\]]+)")  # of a generator: any end
+_BREAK = re.compile(r"[\s\"'`=,:;()\[\]{}<>|&]")
+_OPEN = re.compile(
+    r"\$?\{\{[^{}\n]*\}\}|\$\{[^{}\n]*\}|\$\([^()\n]*\)|\$\w+|\{[\w.]*\}|%[sdv]|<[\w.-]+>"
+)
+_LONGEST = 250  # characters of a name
+
+
+def files(path: str, plan: Plan) -> Mapping[str, bool]:
+    """The files that may give values to a chart, and whether each is named as values.
+
+    They are those of its repository, and of the run.
+    """
+    root = repository(path) if plan.named else ""
+    words = (*_WORDS, *map(str.encode, plan.settings.legacy_resources))
+    beside = tuple(each for each in plan.named if not root or repository(each) != root)
+    of_repository = _files(plan.run, (root,), words, below=True) if root else {}
+    found = dict(of_repository)
+    for file, is_named in _files(plan.run, beside, words, below=plan.below).items():
+        found[file] = is_named or found.get(file, False)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _files(
+    _run: object, places: tuple[str, ...], words: tuple[bytes, ...], *, below: bool
+) -> dict[str, bool]:
+    wanted = folders.Wanted([e for e in places if e != folders.STDIN], recursive=below)
+    with_words = (e for e in candidates(wanted, words, processes=1) if isinstance(e, str))
+    every = dict.fromkeys(with_words, False)
+    listed: dict[str, list[str]] = {}  # by their names
+    for found in folders.find(wanted):
+        for prefix, names in found.batch if isinstance(found, SearchBatch) else ():
+            for name in (each for each in names if _END.search(each)):
+                listed.setdefault(os.path.basename(name), []).append(prefix + name)  # noqa: PTH119
+                if name.endswith(YAML) and NAMES.search(prefix + name):
+                    every.setdefault(prefix + name, False)
+    given = [each for each in every if not each.endswith(_PROSE)]
+    made = {os.path.realpath(each): False for each in given}
+    for pattern, folder in dict.fromkeys(name for each in given for name in _names(each)):
+        made |= {os.path.realpath(each): True for each in _matches(pattern, folder, listed)}
+    return made
+
+
+def _names(file: str) -> Iterator[tuple[str, str]]:
+    """The names of files in a text with words of Helm, where `*` is any text, with its folder."""
+    text = text_of(file)
+    if not _HELM.search(text):
+        return
+    shown = _OPEN.sub("*", text)
+    said = {each["file"] for each in _FROM.finditer(shown)}
+    for end in _END.finditer(shown):
+        before = shown[max(0, end.start() - _LONGEST) : end.start()]
+        said.add(_BREAK.split(before)[-1] + end[0])
+    for each in sorted(said):
+        if not each.startswith("//"):  # behind https:
+            yield os.path.normpath(each).lstrip("/"), os.path.dirname(file)  # noqa: PTH120
+
+
+def _matches(pattern: str, folder: str, listed: Mapping[str, list[str]]) -> Iterator[str]:
+    """The files of such a name: from this folder, or anywhere if it is not all `*`."""
+    yield from filter(os.path.isfile, glob.iglob(os.path.join(folder, pattern)))  # noqa: PTH207, PTH118
+    *parts, last = (each for each in pattern.split("/") if each != os.pardir)
+    while parts and not parts[0].strip("*"):
+        del parts[0]
+    if not parts and last.startswith("*."):
+        return
+    bases = [last] if "*" not in last else [each for each in listed if fnmatchcase(each, last)]
+    for file in (file for base in bases for file in listed.get(base, ())):
+        above = os.path.realpath(file).split("/")[-len(parts) - 1 : -1] if parts else []
+        if len(above) == len(parts) and all(map(fnmatchcase, above, parts)):
+            yield file
