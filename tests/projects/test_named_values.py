@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.projects.test_given_values import CHART, argo, looked_at, reasons
-from tests.projects.test_values import NEW, OLD, limit, resources
+from tests.projects.test_values import MADE, NEW, OLD, limit, pod, resources
 from webhook.cli.workers import judge
 from webhook.files.results import Plan
 
@@ -154,6 +154,16 @@ def test_a_file_outside_of_the_run_counts_that_a_file_in_it_names(tmp_path: Path
     result = judge(str(tmp_path / "r/chart/values.yaml"), plan).result
     assert result.new_text is None
     assert "prod.yaml (line 3), which is not among the files of this run" in reasons({"": result})
+
+
+def test_two_of_many_files_are_merged_together(tmp_path: Path) -> None:
+    others = {f"env/{n}.yaml": f"replicas: {n}\n" for n in range(9)}
+    its = {"env/gpu.yaml": resources("", 2), "env/off.yaml": resources("", 0)}
+    chart = {"chart/templates/p.yaml": pod(MADE), "chart/values.yaml": "replicas: 1\n"}
+    script = {"d.sh": "helm upgrade x ./chart -f env/$STAGE.yaml\n"}
+    results = looked_at(tmp_path, {**chart, **script, **others, **its})
+    assert "the values of ../env/off.yaml, merged over" in reasons(results)
+    assert results["env/gpu.yaml"].new_text is None
 
 
 # Of these files the chart gets nothing.

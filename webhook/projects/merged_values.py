@@ -19,13 +19,13 @@ from webhook.formats.file_objects import evaluations
 from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
 from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS
+from webhook.kube.pod import SECTIONS, as_map
 from webhook.kube.walk import walk
 from webhook.rules import legacy_name_elsewhere, legacy_resource
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.core.settings import Settings
     from webhook.kube.pointer import Path
@@ -119,6 +119,7 @@ def why_unequal(
 
     `others` are in files of the chart. Values from outside are over the base and one of them.
     """
+    outside = _with_amounts((base, *others), outside, plan)
     below = [base, *(each.over(base) for each in others)]
     chains = (_chains(each, outside) for each in (below if outside else ()))
     for over in chain(_chains(base, others), *chains):
@@ -128,6 +129,26 @@ def why_unequal(
                 "GPUs: give the same amount in limits and requests wherever one of them is given"
             )
     return ""
+
+
+def _with_amounts(own: Iterable[Values], outside: Sequence[Values], plan: Plan) -> list[Values]:
+    """Those parts of the values from outside that may change an amount, each once."""
+    names = {
+        at[0]
+        for each in (*own, *outside)
+        for data in (each.before, each.after)
+        for at, _ in walk(data)
+        if at and plan.settings.names_gpus(str(at[-1]))
+    }
+    parts = {}
+    for each in outside:
+        both = [
+            {name: value for name, value in as_map(data).items() if name in names}
+            for data in (each.before, each.after)
+        ]
+        if any(both):
+            parts.setdefault(repr(both), Values(each.name, *both))
+    return [*parts.values()]
 
 
 def _chains(base: Values, others: Sequence[Values]) -> Iterator[Values]:

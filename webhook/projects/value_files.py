@@ -67,8 +67,10 @@ def _files(
     listed: dict[str, list[str]] = {}  # by their names
     for found in folders.find(wanted):
         for prefix, names in found.batch if isinstance(found, SearchBatch) else ():
+            place = os.path.realpath(prefix)
             for name in (each for each in names if _END.search(each)):
-                listed.setdefault(os.path.basename(name), []).append(prefix + name)  # noqa: PTH119
+                file = os.path.join(place, name)  # noqa: PTH118
+                listed.setdefault(os.path.basename(name), []).append(file)  # noqa: PTH119
                 if name.endswith(YAML) and NAMES.search(prefix + name):
                     every.setdefault(prefix + name, False)
     given = [each for each in every if not each.endswith(_PROSE)]
@@ -103,6 +105,6 @@ def _matches(pattern: str, folder: str, listed: Mapping[str, list[str]]) -> Iter
         return
     bases = [last] if "*" not in last else [each for each in listed if fnmatchcase(each, last)]
     for file in (file for base in bases for file in listed.get(base, ())):
-        above = os.path.realpath(file).split("/")[-len(parts) - 1 : -1] if parts else []
+        above = file.split("/")[-len(parts) - 1 : -1]
         if len(above) == len(parts) and all(map(fnmatchcase, above, parts)):
             yield file
