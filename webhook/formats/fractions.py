@@ -41,6 +41,12 @@ _NAMED = re.compile(
 _PAIR = re.compile(r"\"(\w+)\"\s+\(?\s*([$.][\w.]+)")  # of `dict` and `set`
 
 
+class Computed(str):
+    """What a program gives as a value, which is not known before it runs."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known besides the text: fractions in values, and named templates by their names."""
@@ -58,7 +64,7 @@ class Known:
         for name, data in values:
             for at, value in walk(data):
                 names = [each for each in at if isinstance(each, str)]
-                if names and _is_fraction(value):
+                if names and (isinstance(value, Computed) or _is_fraction(value)):
                     said = f"{value} from {names[-1]} in {name}"
                     known.members.setdefault(names[-1], said)
                     known.holders.update(dict.fromkeys(names[-2:], said))

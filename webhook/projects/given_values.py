@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.text_patterns import RESOURCE_TEXT, find
 from webhook.evaluation.workloads import is_built_in, objects
+from webhook.formats import fractions
 from webhook.formats.mentions import Comments
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.pointer import Path
 from webhook.kube.walk import walk
 from webhook.projects import merged_values
 from webhook.projects.merged_values import Values
-from webhook.projects.value_files import NAMES, OF_VALUES, YAML
+from webhook.projects.value_files import NAMES, OF_VALUES, TERRAFORM, YAML
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -48,6 +49,13 @@ _SET = re.compile(
 _ENTRY = re.compile(
     r"name[ \t]*=[ \t]*\"(?P<name>[^\"\n]*)\"\s*,?\s*value[ \t]*=[ \t]*\"?(?P<value>[^\"\n},]*)"
 )
+_ASSIGNED = re.compile(
+    r"(?<![\w.$-])[\"']?(?P<name>[A-Za-z_][\w-]*)[\"']?[ \t]*[=:]"
+    r"(?=[ \t]*(?P<value>[\"']?(?P<amount>\d[\w.]*)?[^\n,]{0,300}))"
+)
+_COMPUTED = re.compile(r"\b(?:var|local|each|module|data|count)\.[\w.]+")
+_CHART = re.compile(r"^[ \t]*chart[ \t]*=[ \t]*(?:\"(?P<name>[^\"\n]*)|(?=[^\s\"]))", re.MULTILINE)
+_SOMEWHERE = ""  # has what a program gives at a place that is not known
 # What installs charts from the text of a program, which is not read besides its names.
 _PROGRAM = re.compile(r"\bhelm_release\b|\bhelm\.v\d|\baddHelmChart\(|\bHelmChart\(")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//)")
@@ -68,7 +76,7 @@ class Given:
 def are_read(data: Any, texts: list[str]) -> bool:
     """Whether charts with these texts may read the values: one of their names is in a text."""
     names = [*map(str, data)] if isinstance(data, dict) else []
-    if not names or "global" in names:
+    if not names or not {"global", _SOMEWHERE}.isdisjoint(names):
         return True
     named = "|".join(map(re.escape, names))
     wanted = re.compile(rf"(?<![\w-])(?:{named})(?![\w-])|\.Values(?![.\w])")
@@ -117,6 +125,9 @@ def _line(given: Given, text: str, settings: Settings) -> int:
 
 def _given(file: str, text: str, *, is_named: bool) -> Iterator[Given]:
     yield from _commands(text)
+    if _PROGRAM.search(text) or (is_named and file.endswith(TERRAFORM)):
+        yield from _program(file, text)
+        return
     name = os.path.basename(file)  # noqa: PTH119  # of many files
     is_values = NAMES.search(file) is not None
     if not is_named and not (name.endswith(YAML) and (is_values or _GIVES.search(text))):
@@ -124,7 +135,7 @@ def _given(file: str, text: str, *, is_named: bool) -> Iterator[Given]:
     finders = [(_members, False), *([(_patched, True)] if "patch" in text else [])]
     stream = documents.read(text, json=name.endswith(".json"))
     if stream.unread and (is_named or is_values or "elm" in text):
-        yield Given(0, len(text), {})  # a template
+        yield Given(0, len(text), {_SOMEWHERE: [*_assigned(file, text)]})  # a template
         return
     for document in stream.documents:
         data = as_map(document.data)
@@ -257,11 +268,38 @@ def _commands(text: str) -> Iterator[Given]:
                     _put(made, name, value)
             if made:
                 yield Given(*found.span(), made)
-    if _PROGRAM.search(text):
-        made = {}
-        for found in _ENTRY.finditer(text):
-            _put(made, re.sub(r"\\+", r"\\", found["name"]), found["value"].strip())
-        yield Given(0, len(text), made)
+
+
+def _program(file: str, text: str) -> Iterator[Given]:
+    """What a program gives to charts by name and value, and what it gives at places not known."""
+    made: dict[str, Any] = {_SOMEWHERE: [*_assigned(file, text)]}
+    for found in _ENTRY.finditer(text):
+        value = found["value"].strip()
+        _put(made, re.sub(r"\\+", r"\\", found["name"]), _computed(file, value) or value)
+    yield Given(0, len(text), made, _released(text) if file.endswith(TERRAFORM) else frozenset())
+
+
+def _released(text: str) -> frozenset[str]:
+    """The names of the charts in the releases of a Terraform file; none if it may be any."""
+    said = [each["name"] or "" for each in _CHART.finditer(text)]
+    names = {each.rstrip("/").rpartition("/")[2] for each in said}
+    is_open = "module " in text or len(said) < text.count('"helm_release"')
+    is_open |= any(each in {"", "."} or "$" in each for each in names)
+    return frozenset() if is_open else frozenset(names)
+
+
+def _assigned(file: str, text: str) -> Iterator[dict[str, Any]]:
+    """The names in a program that get an amount, or in Terraform what it computes."""
+    comments = Comments(text, _COMMENT)
+    for found in _ASSIGNED.finditer(text):
+        value = found["amount"] or _computed(file, found["value"])
+        if value and not comments.hold(found.start()):
+            yield {found["name"]: value}
+
+
+def _computed(file: str, value: str) -> fractions.Computed | None:
+    found = _COMPUTED.search(value) if file.endswith(TERRAFORM) else None
+    return fractions.Computed(found[0]) if found else None
 
 
 def _charts(obj: dict[str, Any]) -> frozenset[str]:

@@ -140,14 +140,14 @@ def _with_amounts(own: Iterable[Values], outside: Sequence[Values], plan: Plan) 
         for at, _ in walk(data)
         if at and plan.settings.names_gpus(str(at[-1]))
     }
-    parts = {}
+    parts: dict[str, Values] = {}
     for each in outside:
-        both = [
+        before, after = (
             {name: value for name, value in as_map(data).items() if name in names}
             for data in (each.before, each.after)
-        ]
-        if any(both):
-            parts.setdefault(repr(both), Values(each.name, *both))
+        )
+        if before or after:
+            parts.setdefault(repr((before, after)), Values(each.name, before, after))
     return [*parts.values()]
 
 

@@ -2,6 +2,7 @@
 
 Such files have words of Helm, or a name of values. And a file that one of them names is a file of
 values, too, whatever its own name is (`valueFiles`, `helm -f`, helmfile, generators, Terraform).
+All files of Terraform may give values where one of them installs a chart.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ NAMES = re.compile(
     r"|\.argocd-source[^/]*|kustomization\.ya?ml)$"
 )
 YAML = (".yaml", ".yml", ".json", ".gotmpl")
+TERRAFORM = (".tf", ".tfvars", ".hcl", ".tf.json", ".tfvars.json")
 _WORDS = (b"helm", b"Helm", b"HELM", b"values.y", b"/values/", b"alueFiles", b"aluesFile")
 _PROSE = (".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt", ".html", ".ipynb")
 _HELM = re.compile(r"helm|alue\w*\"?[ \t]*[:=]|values[\w.-]*=|aluesFile", re.IGNORECASE)
+_RELEASE = "helm_release"
 _END = re.compile(r"\.(?:ya?ml|json)(?:\.[a-z]\w+)?(?![\w-])")
 _FROM = re.compile(r"\bvalues[\w.-]*=(?P<file>[^\s\"',=\]]+)")  # of a generator: any end
 _BREAK = re.compile(r"[\s\"'`=,:;()\[\]{}<>|&]")
@@ -65,9 +68,11 @@ def _files(
     with_words = (e for e in candidates(wanted, words, processes=1) if isinstance(e, str))
     every = dict.fromkeys(with_words, False)
     listed: dict[str, list[str]] = {}  # by their names
+    programs: list[str] = []
     for found in folders.find(wanted):
         for prefix, names in found.batch if isinstance(found, SearchBatch) else ():
             place = os.path.realpath(prefix)
+            programs += (os.path.join(place, e) for e in names if e.endswith(TERRAFORM))  # noqa: PTH118
             for name in (each for each in names if _END.search(each)):
                 file = os.path.join(place, name)  # noqa: PTH118
                 listed.setdefault(os.path.basename(name), []).append(file)  # noqa: PTH119
@@ -77,6 +82,8 @@ def _files(
     made = {os.path.realpath(each): False for each in given}
     for pattern, folder in dict.fromkeys(name for each in given for name in _names(each)):
         made |= {os.path.realpath(each): True for each in _matches(pattern, folder, listed)}
+    if any(_RELEASE in text_of(each) for each in given if each.endswith(TERRAFORM)):
+        made |= dict.fromkeys(programs, True)  # variables, and where they get their values
     return made
 
 
