@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.projects.test_given_values import CHART, argo, looked_at, reasons
+from tests.projects.test_given_values import CHART, argo, indented, looked_at, reasons
 from tests.projects.test_values import MADE, NEW, OLD, limit, pod, resources
 from webhook.cli.workers import judge
 from webhook.files.results import Plan
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def config_map(key: str, text: str) -> str:
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+    return f"{head}data:\n  {key}: |\n{indented(text, 4)}"
+
 
 HR = (
     "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: x}\nspec:\n"
@@ -191,3 +197,85 @@ def test_amounts_do_not_wait_for_other_files(
 ) -> None:
     results = looked_at(tmp_path, {**CHART, name: text, "prod.yaml": its})
     assert results["chart/values.yaml"].new_text == resources(4, name=NEW)
+
+
+def from_map(*keys: str, target: str = "") -> str:
+    """A HelmRelease with values of a ConfigMap under these keys."""
+    more = f", targetPath: {target}" if target else ""
+    given = "".join(f"  - {{kind: ConfigMap, name: x, valuesKey: {key}{more}}}\n" for key in keys)
+    return HR.replace("  chart:", f"  valuesFrom:\n{given}  chart:")
+
+
+GENERATOR = "configMapGenerator:\n- name: x\n  {}\n"
+# A HelmRelease, and where the values are that it names.
+KEYS = {
+    "another key": (from_map("prod"), "map.yaml", config_map("prod", "gpu: 0.5\n")),
+    "one of two keys": (from_map("a", "b"), "map.yaml", config_map("b", "gpu: 0.5\n")),
+    "a Secret": (
+        from_map("prod"),
+        "map.yaml",
+        config_map("prod", "gpu: 0.5\n")
+        .replace("ConfigMap", "Secret")
+        .replace("data", "stringData"),
+    ),
+    "one value": (
+        from_map("size", target="gpu"),
+        "map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {size: '0.5'}\n",
+    ),
+    "one value of a generator": (
+        from_map("size", target="gpu"),
+        "kustomization.yaml",
+        GENERATOR.format("literals: [size=0.5]"),
+    ),
+    "a text of a generator": (
+        from_map("prod"),
+        "kustomization.yaml",
+        GENERATOR.format("literals: ['prod=gpu: 0.5']"),
+    ),
+    "a template that names the key": (
+        "{{ if .Values.x }}\n" + from_map("prod") + "{{ end }}\n",
+        "map.yaml",
+        config_map("prod", "gpu: 0.5\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("release", "name", "text"), KEYS.values(), ids=KEYS)
+def test_amounts_wait_for_a_fraction_under_a_key_that_is_named(
+    release: str, name: str, text: str, tmp_path: Path
+) -> None:
+    results = looked_at(tmp_path, {**CHART_WITH_AMOUNT, "hr.yaml": release, name: text})
+    assert f"0.5 from gpu in ../{name}" in reasons(results)
+
+
+GENERATED = {
+    "a file under its own name": ("files: [gpu.conf]", "gpu.conf", "gpu: 0.5\n"),
+    "a file under another name": ("files: [prod=gpu.conf]", "gpu.conf", "gpu: 0.5\n"),
+    "a file with one value on each line": ("envs: [prod.env]", "prod.env", "size=0.5\n"),
+    "one such file": ("env: prod.env", "prod.env", "a=b\nsize=0.5\n"),
+}
+
+
+@pytest.mark.parametrize(("member", "name", "text"), GENERATED.values(), ids=GENERATED)
+def test_amounts_wait_for_a_fraction_in_a_file_of_a_generator(
+    member: str, name: str, text: str, tmp_path: Path
+) -> None:
+    release = from_map("size", target="gpu")
+    kustomization = {"kustomization.yaml": GENERATOR.format(member)}
+    files = {**CHART_WITH_AMOUNT, "hr.yaml": release, **kustomization, name: text}
+    assert f"0.5 from gpu in ../{name}" in reasons(looked_at(tmp_path, files))
+
+
+OTHER_KEYS = {
+    "a key that nothing names": ("a: 1\n", config_map("prod", "gpu: 0.5\n")),
+    "another key": (from_map("test"), config_map("prod", "gpu: 0.5\n")),
+    "an object": (from_map("prod"), config_map("prod", "kind: A\ngpu: 0.5\n")),
+    "a whole number": (from_map("prod"), config_map("prod", "gpu: 2\n")),
+}
+
+
+@pytest.mark.parametrize(("release", "text"), OTHER_KEYS.values(), ids=OTHER_KEYS)
+def test_amounts_do_not_wait_for_other_keys(release: str, text: str, tmp_path: Path) -> None:
+    results = looked_at(tmp_path, {**CHART_WITH_AMOUNT, "hr.yaml": release, "map.yaml": text})
+    assert NEW in (results["chart/templates/p.yaml"].new_text or "")

@@ -131,8 +131,8 @@ def _outside(release: Question[Path]) -> list[_Outside]:
     texts = [text_of(file) for _, file in own]
     texts += [text_of(str(chart / name)) for chart in charts for name in DEPENDENCIES]
     found = []
-    for file, is_named in value_files.files(str(main), plan).items():
-        for values, names in _given(Question.of((file, is_named), plan)):
+    for file, named in value_files.files(str(main), plan).items():
+        for values, names in _given(Question.of(named, plan)):
             for_whom = {e for e in charts if not names or names & {_own_name(e), e.name}}
             if for_whom and (names or given_values.are_read(values.before, texts)):
                 name = os.path.relpath(file, main)
@@ -143,16 +143,16 @@ def _outside(release: Question[Path]) -> list[_Outside]:
 
 
 @lru_cache(maxsize=100_000)
-def _given(question: Question[tuple[str, bool]]) -> list[tuple[Values, frozenset[str]]]:
+def _given(question: Question[value_files.Named]) -> list[tuple[Values, frozenset[str]]]:
     """What a file gives to charts; the values of a chart itself are no such file."""
-    file, is_named = question.about
+    file = question.about.file
     plan = replace(question.plan, held={}, left={}, is_values=False)
     text, chart = text_of(file), _chart_of(file)
     if chart and _planned(os.path.relpath(file, chart), text, plan).is_values:
         return []
     its = plan if _is_in_run(plan)(file) else None
-    is_named = is_named and chart is None
-    return given_values.look(file, text, its, plan.settings, is_named=is_named)
+    named = replace(question.about, is_values=False) if chart else question.about
+    return given_values.look(named, text, its, plan.settings)
 
 
 def _why_wait(release: Question[Path]) -> str:

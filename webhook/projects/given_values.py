@@ -24,11 +24,11 @@ from webhook.kube.pointer import Path
 from webhook.kube.walk import walk
 from webhook.projects import merged_values
 from webhook.projects.merged_values import Values
-from webhook.projects.value_files import NAMES, OF_VALUES, TERRAFORM, YAML
+from webhook.projects.value_files import NAMES, OF_VALUES, TERRAFORM, YAML, Named
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from webhook.core.settings import Settings
     from webhook.files.results import Plan
@@ -84,18 +84,17 @@ def are_read(data: Any, texts: list[str]) -> bool:
 
 
 def look(
-    file: str, text: str, plan: Plan | None, settings: Settings, *, is_named: bool = False
+    named: Named, text: str, plan: Plan | None, settings: Settings
 ) -> list[tuple[Values, frozenset[str]]]:
     """The values in a file before and after a run on it, each with the names of its charts.
 
-    A file that `is_named` as values by another has values, whatever its name is. In `stays` the
-    name of the file is left out: it depends on the chart that asks.
+    In `stays` the name of the file is left out: it depends on the chart that asks.
     """
-    before = [*_given(file, text, is_named=is_named)]
+    file, before = named.file, [*_given(named, text)]
     if not before:
         return []
     new_text, _ = merged_values.after(file, file, text, plan, settings)
-    after = [*_given(file, new_text, is_named=is_named)]
+    after = [*_given(named, new_text)]
     if len(after) != len(before):
         after, new_text = before, text
     absent = "" if plan else merged_values.ABSENT
@@ -123,7 +122,8 @@ def _line(given: Given, text: str, settings: Settings) -> int:
     return 0 if at is None else text.count("\n", 0, at) + 1
 
 
-def _given(file: str, text: str, *, is_named: bool) -> Iterator[Given]:
+def _given(named: Named, text: str) -> Iterator[Given]:
+    file, is_named = named.file, named.is_values
     yield from _commands(text)
     if _PROGRAM.search(text) or (is_named and file.endswith(TERRAFORM)):
         yield from _program(file, text)
@@ -138,32 +138,41 @@ def _given(file: str, text: str, *, is_named: bool) -> Iterator[Given]:
         yield Given(0, len(text), {_SOMEWHERE: [*_assigned(file, text)]})  # a template
         return
     for document in stream.documents:
-        data = as_map(document.data)
-        is_whole = OF_VALUES.search(file) is not None and "kind" not in data
-        if is_whole or (is_named and data and not _OBJECT.issubset(data)):
-            yield Given(document.start, document.end, document.data)
-        if isinstance(document.data, list) and (made := _operations(document.data)):
-            yield Given(document.start, document.end, made)
+        is_whole = OF_VALUES.search(file) is not None and "kind" not in as_map(document.data)
+        for data in _of_document(document.data, text, named, is_whole=is_whole):
+            yield Given(document.start, document.end, data)
         for at, obj in () if is_whole else objects(document.data):
             charts = _charts(obj)
             for found, stays in finders:
-                for place, made in found(obj, file):
+                for place, made in found(obj, named):
                     yield Given(*document.place(Path((*at, *place))), made, charts, stays)
 
 
-def _members(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
+def _of_document(data: Any, text: str, named: Named, *, is_whole: bool) -> Iterator[Any]:
+    """The values in a whole document: all of it, operations on objects, or lines of a generator."""
+    if is_whole or (named.is_values and as_map(data) and not _OBJECT.issubset(data)):
+        yield data
+    elif named.is_values and isinstance(data, str):
+        yield from (values for _, values in _texts(_literals(text.splitlines()), named))
+    if isinstance(data, list) and (made := _operations(data)):
+        yield made
+
+
+def _members(obj: dict[str, Any], named: Named) -> Iterator[tuple[Path, Any]]:
     """The values in an object, with their places."""
     kind = obj.get("kind")
     if kind in _NAMED:
-        yield from _texts(obj)
+        yield from _texts(obj, named)
         return
-    if is_built_in(obj) or (kind is None and not NAMES.search(file)):
+    if is_built_in(obj) or (kind is None and not NAMES.search(named.file)):
         return
     found: list[Path] = []
     for at, value in walk(obj):
         if not at or any(at[: len(each)] == each for each in found):
             continue
         name = str(at[-1])
+        if name == "literals" and isinstance(value, list):
+            yield from ((at, data) for _, data in _texts(_literals(value), named))
         is_set = name in _SETS or name.startswith("setValue") or at[-2:] == ("helm", "parameters")
         is_values = "value" in name.lower() and not _REFERS.search(name)
         given = [{"name": value}] if name == "targetPath" else value  # of Flux; any amount
@@ -172,24 +181,38 @@ def _members(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
             yield at, data
 
 
-def _texts(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+def _texts(obj: dict[str, Any], named: Named) -> Iterator[tuple[Path, Any]]:
     """The values in a ConfigMap or Secret."""
+    keys = {key for key, _ in named.keys}
     for member in ("data", "stringData"):
         for key, value in as_map(obj.get(member)).items():
-            if ("values" in str(key) or str(key).endswith(YAML)) and isinstance(value, str):
-                is_encoded = obj["kind"] == "Secret" and member == "data"
-                data = _read(_decoded(value) if is_encoded else value)
+            if not isinstance(value, str):
+                continue
+            is_encoded = obj["kind"] == "Secret" and member == "data"
+            text = _decoded(value) if is_encoded else value
+            if "values" in str(key) or str(key).endswith(YAML) or key in keys:
+                data = _read(text)
                 if isinstance(data, dict) and "kind" not in data:
                     yield Path((member, key)), data
+            for place in (place for named_key, place in named.keys if named_key == key and place):
+                made: dict[str, Any] = {}
+                _put(made, place, text)
+                yield Path((member, key)), made
 
 
-def _patched(obj: dict[str, Any], file: str) -> Iterator[tuple[Path, Any]]:
+def _literals(lines: Iterable[Any]) -> dict[str, Any]:
+    """The ConfigMap that a generator makes of such lines."""
+    pairs = (str(each).partition("=") for each in lines)
+    return {"kind": "ConfigMap", "data": {key.strip(): value for key, _, value in pairs}}
+
+
+def _patched(obj: dict[str, Any], named: Named) -> Iterator[tuple[Path, Any]]:
     """The values in patches of a kustomization: parts of objects, or operations (RFC 6902)."""
     for at, value in walk(obj):
         is_patch = at[-1:] == ("patch",) or at[-2:-1] == ("patchesStrategicMerge",)
         patch = _read(value) if is_patch and isinstance(value, str) else None
         if isinstance(patch, dict):
-            yield from ((at, data) for _, data in _members(patch, file))
+            yield from ((at, data) for _, data in _members(patch, named))
         elif isinstance(patch, list) and (data := _operations(patch)):
             yield at, data
 

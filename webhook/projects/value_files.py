@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from webhook.files.reading import text_of
 from webhook.files.search import SearchBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.files.results import Plan
 
@@ -34,10 +35,13 @@ YAML = (".yaml", ".yml", ".json", ".gotmpl")
 TERRAFORM = (".tf", ".tfvars", ".hcl", ".tf.json", ".tfvars.json")
 _WORDS = (b"helm", b"Helm", b"HELM", b"values.y", b"/values/", b"alueFiles", b"aluesFile")
 _PROSE = (".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt", ".html", ".ipynb")
-_HELM = re.compile(r"helm|alue\w*\"?[ \t]*[:=]|values[\w.-]*=|aluesFile", re.IGNORECASE)
+_HELM = re.compile(r"helm|alue\w*\"?[ \t]*[:=]|aluesFile|Generator", re.IGNORECASE)
 _RELEASE = "helm_release"
 _END = re.compile(r"\.(?:ya?ml|json)(?:\.[a-z]\w+)?(?![\w-])")
-_FROM = re.compile(r"\bvalues[\w.-]*=(?P<file>[^\s\"',=\]]+)")  # of a generator: any end
+_GENERATES = re.compile(r"(?:configMap|secret)Generator[\"']?[ \t]*:")  # of files of any end
+_REFERS = re.compile(r"\bvaluesFrom[\"']?[ \t]*:")
+_KEY = re.compile(r"\b(?:valuesKey|key)[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}\]]+)")
+_TARGET = re.compile(r"\btargetPath[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]+)")
 _BREAK = re.compile(r"[\s\"'`=,:;()\[\]{}<>|&]")
 _OPEN = re.compile(
     r"\$?\{\{[^{}\n]*\}\}|\$\{[^{}\n]*\}|\$\([^()\n]*\)|\$\w+|\{[\w.]*\}|%[sdv]|<[\w.-]+>"
@@ -45,28 +49,33 @@ _OPEN = re.compile(
 _LONGEST = 250  # characters of a name
 
 
-def files(path: str, plan: Plan) -> Mapping[str, bool]:
-    """The files that may give values to a chart, and whether each is named as values.
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What other files say of a file: that it has values, or which keys of ConfigMaps have."""
 
-    They are those of its repository, and of the run.
-    """
+    file: str
+    is_values: bool = False
+    keys: frozenset[tuple[str, str]] = frozenset()  # each with the place of one value, or ""
+
+
+def files(path: str, plan: Plan) -> Mapping[str, Named]:
+    """The files that may give values to a chart: of its repository, and of the run."""
     root = repository(path) if plan.named else ""
     words = (*_WORDS, *map(str.encode, plan.settings.legacy_resources))
     beside = tuple(each for each in plan.named if not root or repository(each) != root)
-    of_repository = _files(plan.run, (root,), words, below=True) if root else {}
-    found = dict(of_repository)
-    for file, is_named in _files(plan.run, beside, words, below=plan.below).items():
-        found[file] = is_named or found.get(file, False)
+    found: dict[str, Named] = {}
+    for places, below in (((root,), True), (beside, plan.below)):
+        made = _files(plan.run, places, words, below=below) if any(places) else {}
+        found |= {f: each for f, each in made.items() if f not in found or each.is_values}
     return found
 
 
 @lru_cache(maxsize=4)
 def _files(
     _run: object, places: tuple[str, ...], words: tuple[bytes, ...], *, below: bool
-) -> dict[str, bool]:
+) -> dict[str, Named]:
     wanted = folders.Wanted([e for e in places if e != folders.STDIN], recursive=below)
-    with_words = (e for e in candidates(wanted, words, processes=1) if isinstance(e, str))
-    every = dict.fromkeys(with_words, False)
+    every = dict.fromkeys(_with_words(wanted, words), False)
     listed: dict[str, list[str]] = {}  # by their names
     programs: list[str] = []
     for found in folders.find(wanted):
@@ -84,7 +93,21 @@ def _files(
         made |= {os.path.realpath(each): True for each in _matches(pattern, folder, listed)}
     if any(_RELEASE in text_of(each) for each in given if each.endswith(TERRAFORM)):
         made |= dict.fromkeys(programs, True)  # variables, and where they get their values
-    return made
+    keys = frozenset(key for each in given for key in _keys(text_of(each)))
+    with_keys = _with_words(wanted, [key.encode() for key, _ in keys]) if keys else ()
+    made |= {f: False for f in map(os.path.realpath, with_keys) if f.endswith(YAML)} | made
+    return {file: Named(file, is_values, keys) for file, is_values in made.items()}
+
+
+def _with_words(wanted: folders.Wanted, words: Sequence[bytes]) -> Iterator[str]:
+    return (each for each in candidates(wanted, words, processes=1) if isinstance(each, str))
+
+
+def _keys(text: str) -> Iterator[tuple[str, str]]:
+    """The keys of ConfigMaps and Secrets that a text names, each with any place of one value."""
+    if _REFERS.search(text):
+        places = {"", *_TARGET.findall(text)}
+        yield from ((key, place) for key in _KEY.findall(text) for place in places)
 
 
 def _names(file: str) -> Iterator[tuple[str, str]]:
@@ -93,7 +116,8 @@ def _names(file: str) -> Iterator[tuple[str, str]]:
     if not _HELM.search(text):
         return
     shown = _OPEN.sub("*", text)
-    said = {each["file"] for each in _FROM.finditer(shown)}
+    is_generator = _GENERATES.search(text) is not None
+    said = {*_BREAK.split(shown)} - {""} if is_generator else set()
     for end in _END.finditer(shown):
         before = shown[max(0, end.start() - _LONGEST) : end.start()]
         said.add(_BREAK.split(before)[-1] + end[0])
