@@ -73,6 +73,14 @@ def asked(condition: str) -> str:
     )
 
 
+NOTES = "templates/NOTES.txt"
+
+
+def noted(value: str) -> str:
+    """A template with this annotation, and the resources."""
+    return pod(WHOLE).replace("  name: p\n", f"  name: p\n  annotations:\n    sum: {value}\n")
+
+
 # What Helm does not merge, but templates: they would have other GPUs after a run.
 COMBINED: dict[str, Files] = {
     "a worker's limit over defaults with a request": of(
@@ -210,6 +218,22 @@ COMBINED: dict[str, Files] = {
 
 # Templates that look at the names; the second text is the function.
 LOOKING: dict[str, tuple[Files, str]] = {
+    "notes that end without the current name": (
+        of(pod(WHOLE))
+        | {
+            NOTES: f'Hello\n{{{{ if not (hasKey .Values.resources.limits "{NEW}") }}}}'
+            '{{ fail "no GPUs" }}{{ end }}\n'
+        },
+        "hasKey",
+    ),
+    "a check that only notes use": (
+        of(
+            pod(WHOLE),
+            h=helper(f'{{{{ if not (hasKey .r "{NEW}") }}}}{{{{ fail "" }}}}{{{{ end }}}}', "v"),
+        )
+        | {NOTES: '{{ include "v" (dict "r" .Values.resources.limits) }}\n'},
+        "hasKey",
+    ),
     "a part of the name in all of the resources": (
         of(asked('contains "nvidia-gpu" (toYaml .Values.resources)')),
         "contains",
@@ -850,12 +874,29 @@ KEPT: dict[str, Files] = {
             f"\n      {{{{- end }}}}\n      {WHOLE}"
         )
     ),
-    "a checksum of all values": of(
-        pod(WHOLE).replace(
-            "  name: p\n",
-            "  name: p\n  annotations:\n    sum: {{ toYaml .Values.resources.cpu | sha256sum }}\n",
-        )
+    "a checksum of all values in an annotation": of(noted("{{ toYaml .Values | sha256sum }}")),
+    "a checksum of the resources": of(noted("{{ .Values.resources | toJson | sha512sum }}")),
+    "a short checksum of the resources": of(
+        noted("{{ adler32sum (toYaml .Values.resources) | quote }}")
     ),
+    "a checksum in a label": of(
+        noted("{{ toYaml .Values | sha1sum | trunc 8 }}").replace("annotations", "labels")
+    ),
+    "a checksum in a name": of(
+        pod(WHOLE).replace("name: p", "name: p-{{ toYaml .Values | sha256sum | trunc 8 }}", 1)
+    ),
+    "a checksum in a variable of a container": of(
+        pod(f"{WHOLE}\n    env: [{{name: S, value: '{{{{ toYaml .Values | sha256sum }}}}'}}]")
+    ),
+    "a number of limits": of(noted("{{ len .Values.resources.limits | quote }}")),
+    "notes that print the resources": of(pod(WHOLE))
+    | {NOTES: '{{ toYaml .Values.resources }}\n{{ required "a" .Values.resources }}\n'},
+    "notes that only print whether there are GPUs": of(pod(WHOLE))
+    | {NOTES: f'{{{{ if hasKey .Values.resources.limits "{NEW}" }}}}GPUs{{{{ end }}}}\n'},
+    "notes with amounts in their text": of(workers(MERGED), all=over(given(2), given(1)))
+    | {NOTES: f"limits:\n  {NEW}: 7 # {{{{ required `a` .Values.defaults }}}}\n"},
+    "notes that end without resources": of(pod(WHOLE))
+    | {NOTES: '{{ if not .Values.resources }}{{ fail "no resources" }}{{ end }}\n'},
     "a comment with the current name": of(
         '{{/* hasKey .Values.resources.limits "nvidia.com/gpu" */}}\n' + pod(WHOLE)
     ),

@@ -28,7 +28,7 @@ from webhook.projects import (
     value_files,
     values_schema,
 )
-from webhook.projects.chart_files import DEPENDENCIES, files
+from webhook.projects.chart_files import DEPENDENCIES, files, notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -196,6 +196,9 @@ def _why_held(release: Question[Path]) -> str:
             values.setdefault(chart, {})[inside] = seen
         else:
             templates.append((file, name, text, its))
+    texts += (
+        (os.path.relpath(file, main), said) for file, said in map(notes, _release(main, plan))
+    )
     outside = _outside(release)
     every = [each for its_own in values.values() for each in its_own.values()]
     every += [each.values for each in outside]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.formats.mentions import Comments
 from webhook.kube import pod
+from webhook.projects.chart_files import NOTES
 from webhook.projects.seen_amounts import (
     ANY,
     ANYTHING,
@@ -53,7 +54,8 @@ _INCLUDES = {"include", "template"}
 _LOOKS = {"dig", "get", "index", "omit", "pick", "pluck"}
 _ASKS = {
     *("empty", "eq", "ge", "gt", "has", "hasKey", "kindIs", "kindOf", "le", "len", "lt"),
-    *("mustHas", "ne", "not", "sha1sum", "sha256sum", "typeIs", "typeOf"),
+    *("mustHas", "ne", "not", "typeIs", "typeOf"),
+    *("adler32sum", "sha1sum", "sha256sum", "sha512sum"),
 }
 _MAKES = {"dict", "set"}  # with the names of members
 _TEXTS = {"cat", "join", "lower", "print", "printf", "replace", "trimPrefix", "trimSuffix"}
@@ -198,7 +200,7 @@ class _File:
             self._variables = self._open.pop().before
 
     def _write(self, step: _Step, seen: Seen) -> None:
-        if not seen.amounts:
+        if not seen.amounts or (self._name.endswith(NOTES) and not self._open[-1].named):
             return
         if self._open[-1].named:
             self._uses.writes.add(self._open[-1].named)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.files.reading import text_of
 from webhook.files.source import CHART
+from webhook.templates import actions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEPENDENCIES = (CHART, "requirements.yaml")  # of Helm 3, and of Helm 2
+NOTES = "NOTES.txt"
+_MAY_END = re.compile(r"\{\{[^{}]*\b(?:fail|include|required|template)\b")
 _READ = (".yaml", ".yml", ".tpl", ".json")
 _MOST = 2_000  # files of a chart that are read
 
@@ -30,11 +34,27 @@ def files(chart: Path) -> Iterator[tuple[str, bool]]:
             if number > _MOST:
                 return
             is_read = name.endswith(_READ) and name not in DEPENDENCIES
-            if name.endswith(".txt") and name != "NOTES.txt":
+            if name.endswith(".txt") and name != NOTES:
                 readers = _readers(chart) if readers is None else readers
                 is_read = is_part or any(".Files.Glob" in e or name in e for e in readers)
             if is_read:
                 yield str(here / name), is_part
+
+
+def notes(chart: Path) -> tuple[str, str]:
+    """The notes that Helm prints, if they may end its work: the file, and its actions.
+
+    Their text has no effect.
+    """
+    file = str(chart / "templates" / NOTES)
+    text = text_of(file)
+    if not _MAY_END.search(text):
+        return file, ""
+    pieces, here = [], 0
+    for each in actions.read_apart(text).actions:
+        pieces += [actions.blank(text[here : each.start]), text[each.start : each.end]]
+        here = each.end
+    return file, "".join(pieces)
 
 
 def _readers(chart: Path) -> list[str]:
