@@ -39,7 +39,78 @@ REFUSES = {
     "a reference above": ({"properties": {"resources": {"$ref": "https://example.org/r"}}}, 1),
     "a choice above": ({"anyOf": [of_limits({}), {}]}, 1),
 }
+REFUSES |= {
+    "a reference to what refuses": (
+        {**of_limits({"$ref": "#/definitions/a"}), "definitions": {"a": {"required": [OLD]}}},
+        1,
+    ),
+    "a keyword beside a reference": (
+        {**of_limits({"$ref": "#/$defs/a", "maxProperties": 1}), "$defs": {"a": {}}},
+        1,
+    ),
+    "a reference to itself": ({"$ref": "#"}, 1),
+    "a reference to a name": (of_limits({"$ref": "#amounts"}), 1),
+    "a reference to a list": (
+        {**of_limits({"$ref": "#/$defs/l/allOf/7"}), "$defs": {"l": {"allOf": [True]}}},
+        1,
+    ),
+    "a reference in a schema with an address of its own": (
+        of_limits({"$id": "https://example.org/a", "$ref": "#/properties"}),
+        1,
+    ),
+    "one of all": (of_limits({"allOf": [{}, {"required": [OLD]}]}), 1),
+    "two choices of an amount": (
+        of_limits({"additionalProperties": {"anyOf": [{"type": "integer"}, {"enum": [1]}]}}),
+        1,
+    ),
+    "no choice": (of_limits({"additionalProperties": {"oneOf": [{"type": "string"}, False]}}), 1),
+    "a required member of another form": (of_limits({"required": True}), 1),
+    "choices of another form": (of_limits({"anyOf": 1}), 1),
+    "all of another form": (of_limits({"allOf": {}}), 1),
+    "a type of another form": (of_limits({"additionalProperties": {"type": 1}}), 1),
+    "no reference": (of_limits({"$ref": 1}), 1),
+}
+OF_KUBERNETES = (
+    "https://raw.githubusercontent.com/yannh/kubernetes-json-schema/master/v1.30.0/_definitions.json"
+    "#/definitions/io.k8s.api.core.v1.ResourceRequirements"
+)
 ALLOWS = {
+    "a reference": (
+        {
+            **of_limits({"$ref": "#/$defs/a~1b"}),
+            "$defs": {"a/b": {"additionalProperties": {"$ref": "#/$defs/n"}}, "n": NUMBER},
+        },
+        1,
+    ),
+    "a reference through a list": (
+        {**of_limits({"$ref": "#/$defs/l/allOf/0"}), "$defs": {"l": {"allOf": [{}]}}},
+        1,
+    ),
+    "the resources of Kubernetes": (
+        {"properties": {"resources": {"$ref": OF_KUBERNETES}}},
+        '"1"',
+    ),
+    "all of several": (of_limits({"allOf": [{"type": "object"}, True]}), 1),
+    "the only choice for a map": (
+        {"properties": {"resources": {"anyOf": [{"type": "null"}, {"type": "object"}]}}},
+        1,
+    ),
+    "the only choice for an amount": (
+        of_limits({"additionalProperties": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}),
+        2,
+    ),
+    "empty schemas of other names": (
+        {
+            "additionalProperties": {},
+            "properties": {
+                "resources": {
+                    "additionalProperties": {},
+                    "properties": {"limits": {"additionalProperties": {}, "required": []}},
+                }
+            },
+        },
+        1,
+    ),
     "any names": (of_limits({"type": "object"}), 1),
     "any names of a type": (of_limits({"additionalProperties": NUMBER}), 0.5),
     "an integer": (of_limits({"additionalProperties": {"type": "integer"}}), 2),
