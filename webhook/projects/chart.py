@@ -28,7 +28,7 @@ from webhook.projects import (
     value_files,
     values_schema,
 )
-from webhook.projects.chart_files import DEPENDENCIES, files, notes
+from webhook.projects.chart_files import DEPENDENCIES, files, is_test, notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -60,6 +60,9 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
         return result
     release = Question.of(chart, plan)
     why = _why_wait(release) or _why_left_alone(path, source, plan, release)
+    if not why and is_test(path):
+        _, stays = merged_values.after(path, Path(path).name, source.text, plan, plan.settings)
+        why = stays and f"the legacy name stays in {stays}: change the test as a whole"
     return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
 
 

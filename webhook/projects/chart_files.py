@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 DEPENDENCIES = (CHART, "requirements.yaml")  # of Helm 3, and of Helm 2
 NOTES = "NOTES.txt"
 _MAY_END = re.compile(r"\{\{[^{}]*\b(?:fail|include|required|template)\b")
+_TEST = re.compile(r"_tests?\.ya?ml$")
+_SUITE = [re.compile(rf"^{each}:", re.MULTILINE) for each in ("tests", "[ \\t-]+asserts")]
 _READ = (".yaml", ".yml", ".tpl", ".json")
 _MOST = 2_000  # files of a chart that are read
 
@@ -37,8 +39,13 @@ def files(chart: Path) -> Iterator[tuple[str, bool]]:
             if name.endswith(".txt") and name != NOTES:
                 readers = _readers(chart) if readers is None else readers
                 is_read = is_part or any(".Files.Glob" in e or name in e for e in readers)
-            if is_read:
+            if is_read and not is_test(str(here / name)):
                 yield str(here / name), is_part
+
+
+def is_test(file: str) -> bool:
+    """Whether a file has tests of helm-unittest, whose values no release gets."""
+    return bool(_TEST.search(file)) and all(each.search(text_of(file)) for each in _SUITE)
 
 
 def notes(chart: Path) -> tuple[str, str]:
