@@ -972,6 +972,13 @@ WEB = MODEL.replace("name: d}", "name: web-d}").replace(f"{OLD}:", "cpu:").repla
 SELECTS = f"- {{op: replace, path: {AT}/nodeSelector, value: {{pool: x}}}}\n"
 
 
+def of_words(words: str, target: str) -> tuple[str, dict[str, str]]:
+    """A patch with this target, and the object with these words in its metadata."""
+    patch = f"- {{op: replace, path: {AMOUNT}, value: 8}}\n"
+    base = GPU.replace("metadata: {name: d}", f"metadata: {{name: d, {words}}}", 1)
+    return base, overlay(f"patches: [{{target: {target}, path: p.yaml}}]", p=patch)
+
+
 def of_web(target: str) -> dict[str, str]:
     return overlay(f"patches: [{{target: {target}, path: p.yaml}}]", p=SELECTS)
 
@@ -980,6 +987,23 @@ AGREED |= {
     "an amount with its toleration over a base without GPUs": (
         GPU.replace(f"{OLD}:", "cpu:"),
         strategic(gives("1") + TOLERATED),
+    ),
+    "a label that is a word for true": of_words("labels: {tier: y}", "{labelSelector: tier=y}"),
+    "a label that is another word for true": of_words(
+        "labels: {tier: y, x: on}", "{kind: Deployment, labelSelector: 'tier=y,x=on'}"
+    ),
+    "a label that is a word for false": of_words("labels: {tier: No}", "{labelSelector: tier=No}"),
+    "an annotation that is a word for false": of_words(
+        "annotations: {tier: off}", "{annotationSelector: tier=off}"
+    ),
+    "a namespace that is a word for true": of_words("namespace: on", "{namespace: 'on'}"),
+    "a name that is a word for true": (
+        GPU.replace("{name: d}", "{name: y}", 1),
+        strategic(gives("8").replace("{name: d}", "{name: 'y'}", 1)),
+    ),
+    "a patch whose name is a word for true": (
+        GPU.replace("{name: d}", "{name: 'yes'}", 1),
+        strategic(gives("8").replace("{name: d}", "{name: yes}", 1)),
     ),
     "an operation on one line of the kustomization": (
         GPU,

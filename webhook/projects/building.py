@@ -22,6 +22,7 @@ from webhook.projects.added_labels import label, rename
 from webhook.projects.harmless_places import is_harmless, replaces_harmlessly
 from webhook.projects.inflated_charts import charts_of
 from webhook.projects.patching import UnsureError, patched
+from webhook.projects.written_words import data_of
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Builder:
             build.unknown.append(os.path.relpath(file))
         real = os.path.realpath(file)
         for document in stream.documents:
-            for _, obj in objects(document.data):
+            for _, obj in objects(data_of(document)):
                 metadata = as_map(obj.get("metadata"))
                 names, spaces = ({str(metadata.get(e) or "")} for e in ("name", "namespace"))
                 build.made.append(BuiltObject(obj, names, spaces, {real}, (obj,)))
@@ -246,7 +247,7 @@ class Builder:
                 yield place, target, text if text is not None else entry
                 continue
             for document in documents.read(text).documents:
-                data = document.data
+                data = data_of(document)
                 yield place, target, {"$options": 1} if entry.get("options") else data
 
 
