@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +181,24 @@ def test_what_brings_the_driver_mounts_where_it_is(image: str) -> None:
     made["spec"]["containers"][0]["image"] = image
 
     assert found(rule, made) == ([] if image in MANAGING else [suspect("/usr/local/nvidia")])
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings(), Settings(drivers=Drivers(remove=("/usr/lib/n*",)))]
+)
+@pytest.mark.parametrize("image", [*MANAGING, "registry.example/train:1"])
+def test_what_brings_the_driver_keeps_its_mounts(image: str, settings: Settings) -> None:
+    volumes = [volume("/usr/lib/nvidia-375")]
+    pod = {"spec": {"containers": [{"name": "a", "image": image}], "volumes": volumes}}
+    cx = Context(replace(settings, scope="all-legacy"))
+    assert found(rule, pod, cx) == ([] if image in MANAGING else [gone("/usr/lib/nvidia-375")])
+
+
+@pytest.mark.parametrize("image", MANAGING)
+def test_what_requests_gpus_does_not_bring_the_driver(image: str) -> None:
+    made = legacy_pod(volumes=[volume("/usr/lib/nvidia-375")])
+    made["spec"]["containers"][0]["image"] = image
+    assert found(rule, made) == [gone("/usr/lib/nvidia-375")]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ containers. It removes the unmounted directories from LD_LIBRARY_PATH and PATH (
 paths are only reported. Paths where GKE and CCE keep the current driver are a notice, unless
 `drivers.remove` lists them. All of `/usr/lib` is reported only if the pod requests GPUs, because
 agents mount it, too. Nothing is reported in software that installs the driver, its toolkit or the
-device plugin. With `--unsafe`, devices `/dev/nvidia*` are removed from a pod that requests GPUs.
-Paths that the active driver profile mounts are never removed. A pod that can run as it is gets only
-warnings from the webhook. A pod in which no amount of GPUs is written, not even 0, keeps its mounts
-in files, too, unless `drivers.remove` lists them or `--unsafe` is given: the toolkit brings it no
-driver.
+device plugin, and it keeps its mounts, unless it requests GPUs itself. With `--unsafe`, devices
+`/dev/nvidia*` are removed from a pod that requests GPUs. Paths that the active driver profile
+mounts are never removed. A pod that can run as it is gets only warnings from the webhook. A pod in
+which no amount of GPUs is written, not even 0, keeps its mounts in files, too, unless
+`drivers.remove` lists them or `--unsafe` is given: the toolkit brings it no driver.
 
 Safety: safe.
 """
@@ -136,7 +136,8 @@ def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fat
         if not isinstance(path, str):
             continue
         fate = _fate(clean(path), cx.settings.drivers)
-        if fate not in {_Fate.STALE, _Fate.GOES} and _manages(pod):
+        is_stale = fate in {_Fate.STALE, _Fate.GOES}
+        if _manages(pod) and not (is_stale and _asks(pod, cx)):
             continue
         if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
             continue

@@ -27,7 +27,8 @@ current label. If some nodes of this model lack the old label, the current label
 well: an `In` becomes two alternative terms, a `NotIn` two requirements in one term. If all nodes of
 the models have the old label, an `In` does not change.
 
-A pod that already requests `nvidia.com/gpu` is only warned. The exception is a label whose
+At admission a pod that already requests `nvidia.com/gpu` is only warned; in a file its label is
+replaced, too, and so is that of a pod without GPUs. The exception at admission is a label whose
 translation the pod already has: the admission plugins PodNodeSelector (the annotation
 `scheduler.alpha.kubernetes.io/node-selector` of the namespace) and RuntimeClass add their labels
 again after a repair. Such a label is removed again, and a warning shows where to write the current

@@ -5,7 +5,8 @@ reject a pod with a malformed one.
 
 Does: adds its tolerations to spec.tolerations, without exact duplicates, and removes the
 annotation. A malformed annotation is removed. An entry without a key was invalid while the
-annotation had an effect and would now tolerate every taint, so it is not added.
+annotation had an effect and would now tolerate every taint, so it is not added. In a file a pod
+without GPUs gets its tolerations, too: a DaemonSet then also runs on nodes with these taints.
 
 Safety: safe for pods: a toleration only adds nodes on which a pod may run. In a file the whole pod
 stays as it is if an entry cannot be converted, except with `--unsafe`.
