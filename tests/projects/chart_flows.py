@@ -218,22 +218,6 @@ COMBINED: dict[str, Files] = {
 
 # Templates that look at the names; the second text is the function.
 LOOKING: dict[str, tuple[Files, str]] = {
-    "notes that end without the current name": (
-        of(pod(WHOLE))
-        | {
-            NOTES: f'Hello\n{{{{ if not (hasKey .Values.resources.limits "{NEW}") }}}}'
-            '{{ fail "no GPUs" }}{{ end }}\n'
-        },
-        "hasKey",
-    ),
-    "a check that only notes use": (
-        of(
-            pod(WHOLE),
-            h=helper(f'{{{{ if not (hasKey .r "{NEW}") }}}}{{{{ fail "" }}}}{{{{ end }}}}', "v"),
-        )
-        | {NOTES: '{{ include "v" (dict "r" .Values.resources.limits) }}\n'},
-        "hasKey",
-    ),
     "a part of the name in all of the resources": (
         of(asked('contains "nvidia-gpu" (toYaml .Values.resources)')),
         "contains",
@@ -874,6 +858,21 @@ KEPT: dict[str, Files] = {
             f"\n      {{{{- end }}}}\n      {WHOLE}"
         )
     ),
+    "a number of limits": of(noted("{{ len .Values.resources.limits | quote }}")),
+    "notes that print the resources": of(pod(WHOLE))
+    | {NOTES: '{{ toYaml .Values.resources }}\n{{ required "a" .Values.resources }}\n'},
+    "notes that only print whether there are GPUs": of(pod(WHOLE))
+    | {NOTES: f'{{{{ if hasKey .Values.resources.limits "{NEW}" }}}}GPUs{{{{ end }}}}\n'},
+    "notes with amounts in their text": of(workers(MERGED), all=over(given(2), given(1)))
+    | {NOTES: f"limits:\n  {NEW}: 7 # {{{{ required `a` .Values.defaults }}}}\n"},
+    "notes that end without resources": of(pod(WHOLE))
+    | {NOTES: '{{ if not .Values.resources }}{{ fail "no resources" }}{{ end }}\n'},
+    "a comment with the current name": of(
+        '{{/* hasKey .Values.resources.limits "nvidia.com/gpu" */}}\n' + pod(WHOLE)
+    ),
+}
+# The objects have another checksum once.
+CHECKSUMS: dict[str, Files] = {
     "a checksum of all values in an annotation": of(noted("{{ toYaml .Values | sha256sum }}")),
     "a checksum of the resources": of(noted("{{ .Values.resources | toJson | sha512sum }}")),
     "a short checksum of the resources": of(
@@ -888,16 +887,23 @@ KEPT: dict[str, Files] = {
     "a checksum in a variable of a container": of(
         pod(f"{WHOLE}\n    env: [{{name: S, value: '{{{{ toYaml .Values | sha256sum }}}}'}}]")
     ),
-    "a number of limits": of(noted("{{ len .Values.resources.limits | quote }}")),
-    "notes that print the resources": of(pod(WHOLE))
-    | {NOTES: '{{ toYaml .Values.resources }}\n{{ required "a" .Values.resources }}\n'},
-    "notes that only print whether there are GPUs": of(pod(WHOLE))
-    | {NOTES: f'{{{{ if hasKey .Values.resources.limits "{NEW}" }}}}GPUs{{{{ end }}}}\n'},
-    "notes with amounts in their text": of(workers(MERGED), all=over(given(2), given(1)))
-    | {NOTES: f"limits:\n  {NEW}: 7 # {{{{ required `a` .Values.defaults }}}}\n"},
-    "notes that end without resources": of(pod(WHOLE))
-    | {NOTES: '{{ if not .Values.resources }}{{ fail "no resources" }}{{ end }}\n'},
-    "a comment with the current name": of(
-        '{{/* hasKey .Values.resources.limits "nvidia.com/gpu" */}}\n' + pod(WHOLE)
+}
+# Helm would end with an error.
+ENDING: dict[str, tuple[Files, str]] = {
+    "notes that end without the current name": (
+        of(pod(WHOLE))
+        | {
+            NOTES: f'Hello\n{{{{ if not (hasKey .Values.resources.limits "{NEW}") }}}}'
+            '{{ fail "no GPUs" }}{{ end }}\n'
+        },
+        "hasKey",
+    ),
+    "a check that only notes use": (
+        of(
+            pod(WHOLE),
+            h=helper(f'{{{{ if not (hasKey .r "{NEW}") }}}}{{{{ fail "" }}}}{{{{ end }}}}', "v"),
+        )
+        | {NOTES: '{{ include "v" (dict "r" .Values.resources.limits) }}\n'},
+        "hasKey",
     ),
 }

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.projects.chart_flows import COMBINED, KEPT, LOOKING, NEW, OLD, UNSURE, helper, of, pod
+from tests.projects.chart_flows import (
+    CHECKSUMS,
+    COMBINED,
+    ENDING,
+    KEPT,
+    LOOKING,
+    NEW,
+    OLD,
+    UNSURE,
+    helper,
+    of,
+    pod,
+)
 from webhook.cli.workers import judge
 from webhook.files.results import Plan, Status
 
@@ -46,7 +58,7 @@ def test_amounts_wait_where_templates_put_unlike_ones_together(
     assert_all_wait(looked_at(tmp_path, files), "may put amounts of several places together")
 
 
-@pytest.mark.parametrize(("files", "function"), LOOKING.values(), ids=LOOKING)
+@pytest.mark.parametrize(("files", "function"), (LOOKING | ENDING).values(), ids=LOOKING | ENDING)
 def test_amounts_wait_where_templates_look_at_names(
     files: Files, function: str, tmp_path: Path
 ) -> None:
@@ -60,7 +72,7 @@ def test_amounts_wait_where_not_only_resources_of_containers_get_them(
     assert_all_wait(looked_at(tmp_path, files), "(line ", said)
 
 
-@pytest.mark.parametrize("files", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("files", (KEPT | CHECKSUMS).values(), ids=KEPT | CHECKSUMS)
 def test_amounts_are_renamed_where_templates_keep_them(files: Files, tmp_path: Path) -> None:
     results = looked_at(tmp_path, files)
     for each in results.values():

@@ -29,9 +29,10 @@ from webhook.projects import (
     values_schema,
 )
 from webhook.projects.chart_files import DEPENDENCIES, files, is_test, notes
+from webhook.projects.chart_graph import around, closed, used, users
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from webhook.files.results import FileResult, Plan
     from webhook.projects.merged_values import Values
@@ -42,7 +43,6 @@ _OWN = "values.yaml"
 _DEEPEST = 3  # charts in each other
 _NAME = re.compile(r"^name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _ALIAS = re.compile(r"\balias:[ \t]*[\"']?(?P<name>[-\w.]+)")
-_BESIDE = re.compile(r"file://([^\s\"'},]+)")
 _OPT_OUT = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?(?:true\b|\{{\{{)")
 
 
@@ -71,11 +71,11 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
     result = migrate_text(source, plan)
     own = os.path.realpath(path)
     given = value_files.files(path, plan) if legacy_pods.does_amounts(result) else {}
-    if own not in given:
+    if (named := given.get(own)) is None:
         return result
     for chart in sorted({found for each in given if (found := _chart_of(each))}):
         release = Question.of(chart, plan)
-        if own in (each.file for each in _outside(release)) and (why := _why_wait(release)):
+        if any(_of_file(named, release)) and (why := _why_wait(release)):
             name = os.path.relpath(chart, Path(path).parent)
             why = f"the amounts of the chart {name}, which may get these values, wait: {why}"
             return migrate_text(source, legacy_pods.with_amounts_held(plan, why))
@@ -85,7 +85,7 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
 def connected(path: str, plan: Plan) -> frozenset[str]:
     """The folders of the charts that need one another, around a file; none if it is in no chart."""
     chart = _chart_of(os.path.realpath(path))
-    charts = [] if chart is None else _closed([chart], _around, plan.run)
+    charts = [] if chart is None else closed([chart], around, plan.run)
     return frozenset(map(str, charts))
 
 
@@ -110,7 +110,7 @@ class Question(Generic[T]):
 
 def _release(chart: Path, plan: Plan) -> list[Path]:
     """All charts that may be installed together with this one."""
-    return _closed(_closed([chart], _users, plan.run), _used, plan.run)
+    return closed(closed([chart], users, plan.run), used, plan.run)
 
 
 def _files_of_release(chart: Path, plan: Plan) -> Iterator[tuple[Path, str]]:
@@ -121,28 +121,34 @@ def _files_of_release(chart: Path, plan: Plan) -> Iterator[tuple[Path, str]]:
 class _Outside(NamedTuple):
     """Values that a file may give to charts of a release from outside, and to which of them."""
 
-    file: str
     values: Values
     charts: frozenset[Path]
 
 
 @lru_cache(maxsize=64)
 def _outside(release: Question[Path]) -> list[_Outside]:
-    main, plan = release.about, release.plan
-    own = [*_files_of_release(main, plan)]
-    charts = dict.fromkeys(chart for chart, _ in own)
-    texts = [text_of(file) for _, file in own]
-    texts += [text_of(str(chart / name)) for chart in charts for name in DEPENDENCIES]
-    found = []
-    for file, named in value_files.files(str(main), plan).items():
-        for values, names in _given(Question.of(named, plan)):
-            for_whom = {e for e in charts if not names or names & {_own_name(e), e.name}}
-            if for_whom and (names or given_values.are_read(values.before, texts)):
-                name = os.path.relpath(file, main)
-                stays = values.stays and f"{name}{values.stays}"
-                its = replace(values, name=name, stays=stays)
-                found.append(_Outside(file, its, frozenset(for_whom)))
-    return found
+    every = value_files.files(str(release.about), release.plan)
+    return [each for named in every.values() for each in _of_file(named, release)]
+
+
+@lru_cache(maxsize=64)
+def _texts(release: Question[Path]) -> tuple[list[Path], list[str]]:
+    """The charts of a release, and the texts that may read values."""
+    own = [*_files_of_release(release.about, release.plan)]
+    charts = [*dict.fromkeys(chart for chart, _ in own)]
+    places = (str(chart / name) for chart in charts for name in DEPENDENCIES)
+    return charts, [text_of(file) for file in (*(file for _, file in own), *places)]
+
+
+def _of_file(named: value_files.Named, release: Question[Path]) -> Iterator[_Outside]:
+    """What one file may give to charts of a release."""
+    charts, texts = _texts(release)
+    for values, names in _given(Question.of(named, release.plan)):
+        for_whom = {e for e in charts if not names or names & {_own_name(e), e.name}}
+        if for_whom and (names or given_values.are_read(values.before, texts)):
+            name = os.path.relpath(named.file, release.about)
+            stays = values.stays and f"{name}{values.stays}"
+            yield _Outside(replace(values, name=name, stays=stays), frozenset(for_whom))
 
 
 @lru_cache(maxsize=100_000)
@@ -177,7 +183,7 @@ def _is_in_run(plan: Plan) -> Callable[[str], bool]:
     return lambda file: not plan.named or is_met(os.path.realpath(file))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def _why_held(release: Question[Path]) -> str:
     """Why no amount is renamed in these charts: templates and values find them by their names."""
     values: dict[Path, dict[str, Values]] = {}
@@ -232,11 +238,11 @@ def _why_refused(
     for each in outside:
         for chart in each.charts:
             of_charts.setdefault(chart, []).append(each.values)
-    for chart in _closed([*of_charts], _around, plan.run):
+    for chart in closed([*of_charts], around, plan.run):
         file = str(chart / f"values{merged_values.SCHEMA}")
         if schema := text_of(file):
             own = [*of_charts.get(chart, ()), *_of_inner(chart, of_charts, plan)]
-            outer = (one for user in _users(chart, plan.run) for one in of_charts.get(user, ()))
+            outer = (one for user in users(chart, plan.run) for one in of_charts.get(user, ()))
             name = os.path.relpath(file, main)
             if why := values_schema.why_refused(schema, name, own, outer, plan.settings):
                 return why
@@ -247,7 +253,7 @@ def _of_inner(
     chart: Path, of_charts: dict[Path, list[Values]], plan: Plan, deep: int = 0
 ) -> Iterator[Values]:
     """The values of the charts that a chart uses, where Helm puts them into its own."""
-    for inner in _used(chart, plan.run) if deep < _DEEPEST else ():
+    for inner in used(chart, plan.run) if deep < _DEEPEST else ():
         of_it = [*of_charts.get(inner, ()), *_of_inner(inner, of_charts, plan, deep + 1)]
         for key in sorted(_names(chart, inner)):
             yield from (each.below(key) for each in of_it)
@@ -286,7 +292,7 @@ def _opt_outs(release: Question[Path]) -> list[tuple[str, str]]:
 def _base(chart: Path, values: dict[Path, dict[str, Values]], plan: Plan, deep: int = 0) -> Values:
     """The values of a chart, over those of the charts that it uses."""
     base = merged_values.EMPTY
-    for inner in _used(chart, plan.run) if deep < _DEEPEST else ():
+    for inner in used(chart, plan.run) if deep < _DEEPEST else ():
         given = _base(inner, values, plan, deep + 1)
         for key in sorted(_names(chart, inner)):
             base = given.below(key).over(base)
@@ -332,52 +338,14 @@ def _meeting(question: Question[tuple[Path, bool]]) -> dict[tuple[str, str, str]
     and so do the amounts in a file of values. Where nothing is left, a file is not asked again.
     """
     (chart, is_template), run = question.about, question.plan.run
-    above = _closed([chart], _users, run)
-    with_values = above if is_template else [*above, *_closed([chart], _used, run)]
+    above = closed([chart], users, run)
+    with_values = above if is_template else [*above, *closed([chart], used, run)]
     return {
         (file, os.path.realpath(file), os.path.relpath(file, chart)): None
-        for each in _closed(above, _used, run)
+        for each in closed(above, used, run)
         for file, is_part in files(each)
         if is_part or each in with_values
     }
-
-
-def _closed(
-    charts: list[Path], step: Callable[[Path, object], Iterable[Path]], run: object
-) -> list[Path]:
-    """These charts, and all that are reached by such steps."""
-    found = list(charts)
-    for each in found:  # the list grows
-        found += [other for other in dict.fromkeys(step(each, run)) if other not in found]
-    return found
-
-
-def _around(chart: Path, run: object) -> Iterator[Path]:
-    yield from _users(chart, run)
-    yield from _used(chart, run)
-
-
-def _users(chart: Path, run: object) -> Iterator[Path]:
-    """The chart around this one, and the charts around and beside it that name it."""
-    outer = chart.parent.parent
-    if chart.parent.name == "charts" and (outer / CHART).is_file():
-        yield outer
-    neighbours = (mark.parent for mark in sorted(chart.parent.glob(f"*/{CHART}")))
-    yield from (each for each in (*neighbours, *chart.parents) if chart in _beside(each, run))
-
-
-def _used(chart: Path, run: object) -> Iterator[Path]:
-    """The charts inside this one, and the charts beside it that it names."""
-    yield from (mark.parent for mark in sorted(chart.glob(f"charts/*/{CHART}")))
-    yield from (each for each in _beside(chart, run) if (each / CHART).is_file())
-
-
-@lru_cache(maxsize=4096)
-def _beside(chart: Path, _run: object) -> list[Path]:
-    """The places beside a chart that it names."""
-    texts = (text_of(str(chart / name)) for name in DEPENDENCIES)
-    named = (place for text in texts for place in _BESIDE.findall(text))
-    return [Path(os.path.normpath(chart / place)) for place in named]
 
 
 @lru_cache(maxsize=4096)
