@@ -156,9 +156,6 @@ GOING_ON: dict[str, Half] = {
     "a model, while the amounts of values are not named": Half(
         of(pod(WHOLE, SELECTED)), VALUES, LEFT_OUT
     ),
-    "a driver, while the amounts of a helper are not named": Half(
-        of(pod(INCLUDED, DRIVER), "{}", h=LIMITS), HELPER, LEFT_OUT
-    ),
     "an affinity, while the amounts of values are outside of the run by a link": Half(
         of(named(pod(WHOLE), AFFINITY)), VALUES, LINKED
     ),

@@ -32,6 +32,7 @@ BASE = textwrap.dedent("""\
             - {name: LD_LIBRARY_PATH, value: "/lib:/opt/driver"}
             volumeMounts:
             - {name: nv, mountPath: /opt/driver}
+            resources: {limits: {nvidia.com/gpu: 1}}
           volumes:
           - name: nv
             hostPath: {path: /usr/lib/nvidia-375}
@@ -1403,9 +1404,7 @@ def test_a_patch_with_an_image_still_takes_the_amount_of_its_base_away(
     assert f"limits: {{nvidia.com/gpu: {amount}}}" in (folder / "overlays/a/p.yaml").read_text()
 
 
-WITH_DRIVER = BASE.replace(
-    "        image: x\n", f"        image: x\n        resources: {{limits: {{{OLD}: 1}}}}\n"
-)
+WITH_DRIVER = BASE.replace("nvidia.com/gpu: 1", f"{OLD}: 1")
 TEMPLATED = WITH_DRIVER.replace("image: x", "image: x{{ .Values.tag }}")
 OTHER = WITH_DRIVER.replace("name: d}", "name: other}").replace("nv", "own")
 KEEPS = {
