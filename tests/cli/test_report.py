@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import copy
+import itertools
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,12 +20,13 @@ from tests.doctor.installation import (
     HEALTHY,
     changed,
     configuration,
+    foreign,
     having,
     namespace,
     tried,
 )
 from webhook.cli import report_templates
-from webhook.cluster.client import Fault
+from webhook.cluster.client import Client, Fault, Refused
 from webhook.core.settings import Settings
 from webhook.doctor import facts, legacy_counts
 from webhook.doctor.legacy_counts import Counted
@@ -606,6 +609,228 @@ def test_one_pod_is_tried_of_templates_that_differ_in_nothing_that_decides(
     assert len(cluster.posted) == (3 if labels == "own" else 1)
 
 
+GROUP = "/apis/admissionregistration.k8s.io"
+RULES = [{"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}]
+ELSEWHERE = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}
+LABELLED = {"objectSelector": {"matchLabels": {"inject": "true"}}}
+
+
+def webhook_of_others(**entry: Any) -> Any:
+    found = foreign("istio")
+    found["mutating/istio"]["webhooks"][0] |= entry
+    return having(found)
+
+
+def have_policies(cluster: Cluster, policies: Any, bindings: Any, no_answer: str = "") -> None:
+    groups = orjson.loads(cluster.answers["/apis"][1])["groups"]
+    version = {"name": GROUP.rpartition("/")[2], "preferredVersion": {"version": "v1"}}
+    cluster.say_json("/apis", {"groups": [*groups, version]})
+    kinds = {"MutatingAdmissionPolicy": policies, "MutatingAdmissionPolicyBinding": bindings}
+    plurals = {"MutatingAdmissionPolicy": "policies", "MutatingAdmissionPolicyBinding": "bindings"}
+    listed = [
+        {"name": plurals[kind], "kind": kind, "namespaced": False, "verbs": ["list"]}
+        for kind in kinds
+    ]
+    cluster.say_json(f"{GROUP}/v1", {"resources": listed})
+    for kind, items in kinds.items():
+        cluster.say_json(f"{GROUP}/v1/{plurals[kind]}", {"items": items})
+    if no_answer:
+        cluster.say(no_answer, 503)
+
+
+def policy(rules: Any = RULES, selectors: Any = None) -> Any:
+    constraints = {"resourceRules": rules, **(selectors or {})}
+    return [{"metadata": {"name": "p"}, "spec": {"matchConstraints": constraints}}]
+
+
+def binding(selectors: Any = None, name: str = "p") -> Any:
+    spec = {"policyName": name, "matchResources": selectors}
+    return [{"metadata": {"name": "b"}, "spec": spec}]
+
+
+# What changes pods, the labels of the template, and whether it may change its pods.
+OTHERS: dict[str, tuple[Any, dict[str, str], bool]] = {
+    "nothing": (lambda _: HEALTHY, {}, False),
+    "a webhook": (lambda _: webhook_of_others(), {}, True),
+    "a webhook on Services": (lambda _: having(foreign("x", "services")), {}, False),
+    "a webhook of other namespaces": (lambda _: webhook_of_others(**ELSEWHERE), {}, False),
+    "a webhook of labelled pods": (lambda _: webhook_of_others(**LABELLED), {}, False),
+    "a webhook of pods with this label": (
+        lambda _: webhook_of_others(**LABELLED),
+        {"inject": "true"},
+        True,
+    ),
+    "a policy": (lambda c: have_policies(c, policy(), binding()), {}, True),
+    "a policy without a binding": (lambda c: have_policies(c, policy(), []), {}, False),
+    "a binding without a policy": (lambda c: have_policies(c, [], binding()), {}, False),
+    "a binding of another policy": (
+        lambda c: have_policies(c, policy(), binding(name="q")),
+        {},
+        False,
+    ),
+    "a policy on Services": (
+        lambda c: have_policies(c, policy([{"resources": ["services"]}]), binding()),
+        {},
+        False,
+    ),
+    "a policy of other namespaces": (
+        lambda c: have_policies(c, policy(selectors=ELSEWHERE), binding()),
+        {},
+        False,
+    ),
+    "a binding to other namespaces": (
+        lambda c: have_policies(c, policy(), binding(ELSEWHERE)),
+        {},
+        False,
+    ),
+    "policies that cannot be listed": (
+        lambda c: have_policies(c, [], [], f"{GROUP}/v1/policies"),
+        {},
+        True,
+    ),
+    "an API without an answer": (
+        lambda c: have_policies(c, [], [], f"{GROUP}/v1"),
+        {},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("others", "labels", "is_changed"), OTHERS.values(), ids=OTHERS)
+def test_what_others_may_change_is_tried_whatever_it_requests(
+    others: Any,
+    labels: dict[str, str],
+    is_changed: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They may give GPUs, or take tolerations away, and decide that by the image."""
+    found = others(cluster) or HEALTHY
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
+    for shape, spec in (("none", NO_GPU), ("one", MODERN), ("tolerant", TOLERANT)):
+        for name, image in (("a", "x"), ("b", "y"), ("c", "y")):
+            held = {**spec, "containers": [{**spec["containers"][0], "image": image}]}
+            obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(held, replicas=0)}
+            own = {**labels, "pod-template-hash": name}
+            obj["spec"]["template"]["metadata"] = {"labels": own}
+            metadata = {"name": f"{shape}-{name}", "namespace": "team"}
+            cluster.list_has("Deployment", obj | {"metadata": metadata})
+    gets(cluster)
+    code, said = report()
+    assert code == LEFT
+    assert len(said["owners"]) == (9 if is_changed else 3)
+    assert len(cluster.posted) == (1 + 2 + 2 if is_changed else 1)
+
+
+def test_the_pods_of_unknown_namespaces_may_be_changed(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others(**ELSEWHERE))
+    cluster.say_json("/api/v1/namespaces", {"items": []})
+    obj = made_from(TOLERANT) | {"metadata": {"name": "a", "namespace": "team"}}
+    cluster.list_has("Deployment", obj)
+    gets(cluster)
+    assert report()[0] == LEFT
+
+
+# The template, whether the plain pod is refused, too, and the exit code.
+PRIVILEGED = {
+    "serviceAccountName": "missing",
+    "containers": [{"name": "m", "image": "i", "securityContext": {"privileged": True}}],
+    "tolerations": [{"key": "a"}],
+    "volumes": [{"name": "v", "hostPath": {"path": "/"}}],
+}
+REFUSALS: dict[str, tuple[Any, int, int]] = {
+    "of a template without GPUs, once": (PRIVILEGED, 1, SAFE),
+    "of a template without GPUs, twice": (PRIVILEGED, 2, UNKNOWN),
+    "of a template with GPUs": (MODERN, 1, UNKNOWN),
+}
+
+
+@pytest.mark.parametrize(("spec", "times", "code"), REFUSALS.values(), ids=REFUSALS)
+def test_a_pod_without_gpus_is_tried_once_more_without_what_is_refused(
+    spec: Any, times: int, code: int, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ServiceAccount may be missing, or Pod Security may forbid it."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    cluster.list_has(
+        "Deployment", made_from(spec) | {"metadata": {"name": "a", "namespace": "team"}}
+    )
+    sent: list[Any] = []
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        sent.append(pod)
+        if len(sent) <= times:
+            raise Refused(403, "no")
+        return json.dumps(pod).encode(), []
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    assert report()[0] == code
+    assert len(sent) == (1 if spec is MODERN else 2)
+    if spec is PRIVILEGED:
+        (container,) = sent[1]["spec"].pop("containers")
+        assert sent[1]["spec"] == {"tolerations": [{"key": "a"}]}
+        assert container == {"name": "m", "image": "i", "securityContext": facts.RESTRICTED}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "is_changed", "left"),
+    [
+        pytest.param([{"operator": "Exists"}], True, True, id="its pods are on all nodes"),
+        pytest.param([{"key": "nvidia.com/gpu"}], True, True, id="its pods are on GPU nodes"),
+        pytest.param([{"key": "other"}], True, False, id="it has no pods on GPU nodes"),
+        pytest.param([{"key": "nvidia.com/gpu"}], False, False, id="nothing else changes them"),
+    ],
+)
+def test_others_may_take_the_tolerations_of_a_daemon_set_away(
+    tolerations: Any,
+    is_changed: bool,  # noqa: FBT001
+    left: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = webhook_of_others() if is_changed else HEALTHY
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    have_daemon_set(cluster, {**MODERN, "tolerations": tolerations})
+    gets(cluster)
+    assert report()[0] == (LEFT if left else SAFE)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "why"),
+    [
+        pytest.param(0.09, [], id="quick"),
+        pytest.param(31.0, [f"{UNTRIED} team/Deployment/c: a minute has passed"], id="slow"),
+    ],
+)
+def test_quick_answers_take_none_of_the_minute(
+    seconds: float, why: list[str], cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster with a mesh may have thousands of templates that others may change."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    ticks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(ticks) * seconds)
+    monkeypatch.setattr(report_templates, "time", clock)
+    monkeypatch.setattr(report_templates, "_SECONDS", 60.0)
+    for name in ("a", "b", "c"):
+        obj = made_from({**TOLERANT, "hostname": name})
+        cluster.list_has("Deployment", obj | {"metadata": {"name": name, "namespace": "team"}})
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN)).encode(), {})
+    assert report()[1]["gaps"] == why
+
+
+def have_daemon_set(cluster: Cluster, spec: Any) -> None:
+    path = "/apis/apps/v1"
+    resources = orjson.loads(cluster.answers[path][1])["resources"]
+    served = {"name": "daemonsets", "kind": "DaemonSet", "namespaced": True, "verbs": ["list"]}
+    cluster.say_json(path, {"resources": [*resources, served]})
+    obj = made_from(spec) | {"metadata": {"name": "a", "namespace": "team"}}
+    cluster.say_json(f"{path}/daemonsets", {"items": [obj]})
+
+
 def gets(cluster: Cluster, codes: str = "GPU201") -> None:
     """Each pod of team, as a dry run, is changed by these rules if it tolerates nothing."""
     notes = {"gpu-webhook.dev/repaired": codes}
@@ -711,12 +936,7 @@ def test_a_daemon_set_makes_no_pods_for_nodes_that_it_does_not_tolerate(
     codes: str, left: list[str], cluster: Cluster, report: Any
 ) -> None:
     """So no pod of it ever needs the toleration."""
-    path = "/apis/apps/v1"
-    resources = orjson.loads(cluster.answers[path][1])["resources"]
-    served = {"name": "daemonsets", "kind": "DaemonSet", "namespaced": True, "verbs": ["list"]}
-    cluster.say_json(path, {"resources": [*resources, served]})
-    obj = made_from(MODERN) | {"metadata": {"name": "a", "namespace": "team"}}
-    cluster.say_json(f"{path}/daemonsets", {"items": [obj]})
+    have_daemon_set(cluster, MODERN)
     gets(cluster, codes)
     code, found = report()
     assert code == (LEFT if left else SAFE)

@@ -17,6 +17,7 @@ from webhook.cli.progress import progress
 from webhook.cluster import answers, client, listing, objects, other_kinds, workload_status
 from webhook.doctor import facts, legacy_counts, policies
 from webhook.doctor.lines import few
+from webhook.doctor.other_admission import OtherAdmission
 from webhook.files.results import Plan
 from webhook.kube.pod import as_map
 from webhook.kube.times import DAY, seconds_of
@@ -78,7 +79,8 @@ def _read(args: SimpleNamespace) -> Usage:
         namespaces, ranges, unlisted = _surroundings(api, installed, show_progress)
         ignored = sorted(_name(one) for one in namespaces if not policies.reaches(installed, one))
         ending = {_name(one) for one in namespaces if one["metadata"].get("deletionTimestamp")}
-        trials = report_templates.Trials(api, installed, {*ignored, *ending}, ranges)
+        others = OtherAdmission(api, installed, namespaces)
+        trials = report_templates.Trials(api, installed, {*ignored, *ending}, ranges, others)
         plan = Plan(installed.settings, ignored=_NOT_LEGACY)
         scan = scan_cluster.Scan(
             SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),

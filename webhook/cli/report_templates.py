@@ -4,6 +4,10 @@ A template without a pod now (a Deployment that is scaled to 0, a yearly CronJob
 the webhook added. So a pod of each that may get something, such as the toleration of GPU nodes, is
 created as a dry run. The webhook alone knows the nodes: it remembers those whose GPUs are away, and
 knows those that may be added. And a plugin of the API server may add the toleration.
+
+Other admission may add GPUs or the toleration to a pod, or take them away, and may decide that by
+anything in it. Where it may change a pod, one without GPUs and one that tolerates all are tried,
+too, and those with GPUs as a whole.
 """
 
 from __future__ import annotations
@@ -19,11 +23,12 @@ from webhook.cluster.client import Client, Fault, Refused, address, as_json
 from webhook.cluster.objects import reference
 from webhook.core.repaired_annotation import codes_of
 from webhook.core.settings import Taint
+from webhook.doctor.facts import RESTRICTED
 from webhook.doctor.lines import few
 from webhook.evaluation.workloads import templates_of
 from webhook.files.results import Located, Status
 from webhook.kube import quantity
-from webhook.kube.pod import KINDS, Pod, as_items, as_map
+from webhook.kube.pod import KINDS, Pod, as_items, as_map, labels_of
 from webhook.kube.pointer import value_at
 from webhook.kube.tolerations import Tolerations
 from webhook.rules import is_repair, missing_toleration
@@ -32,14 +37,19 @@ from webhook.yamlpatch.places import Place
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
+    from webhook.cluster.objects import Reference
     from webhook.core.settings import Settings
     from webhook.doctor.facts import Facts
+    from webhook.doctor.other_admission import OtherAdmission
 
     Raw = dict[str, Any]
     Names = Mapping[str, set[str]]  # of GPU resources, by namespace
 
 _UNTRIED = "whether pods need what the webhook adds: no dry run of pods of"
-_SECONDS = 60.0  # for all trials: a webhook that hangs delays each of them for its timeout
+# For all trials together: a webhook that hangs delays each of them for its timeout. What is quick
+# does not count: a cluster with a mesh may have thousands of templates.
+_SECONDS = 60.0
+_QUICK = 0.1  # seconds
 _NOT_FOUND = 404
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
@@ -51,6 +61,8 @@ _OWN_FIELDS = (
     *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
     *("terminationMessagePath", "terminationMessagePolicy"),
 )
+_PLAIN = ("tolerations", "nodeSelector", "affinity", "schedulerName")  # of the spec
+_PLAIN_CONTAINER = ("name", "image", "command", "args", "env", "envFrom")
 _OWN_LABELS = (
     *("pod-template-hash", "rollouts-pod-template-hash", "controller-uid", "job-name"),
     *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
@@ -76,11 +88,16 @@ class Trials:
     """
 
     def __init__(
-        self, api: Client, installed: Facts, spared: Container[str], of_ranges: Names
+        self,
+        api: Client,
+        installed: Facts,
+        spared: Container[str],
+        of_ranges: Names,
+        others: OtherAdmission,
     ) -> None:
         """`spared` are the namespaces that the webhook leaves alone, and those that end."""
         self._api, self._settings = api, installed.settings
-        self._spared, self._of_ranges = spared, of_ranges
+        self._spared, self._of_ranges, self._others = spared, of_ranges, others
         self._known: dict[tuple[str, bytes], dict[str, str]] = {}
         self._is_called = bool(codes_of(installed.trial.pod))
         self._seconds = _SECONDS
@@ -92,52 +109,70 @@ class Trials:
         found: dict[str, str] = {}
         for at in () if named.namespace in self._spared else templates_of(obj, self._settings):
             pod = _pod(obj, as_map(value_at(obj, at)))
-            if not self._may_lack(pod, named.namespace):
-                continue
             try:
-                found |= self._added(pod, named.namespace)
+                found |= self._of(pod, named)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
                 if not (isinstance(fault, Refused) and fault.status == _NOT_FOUND):
                     self._untried[str(fault)].append(f"{named.namespace}/{named}")
-        if named.kind == "DaemonSet":  # its controller makes none on nodes that it does not allow
-            found.pop(missing_toleration.CODE, None)
         return tuple(
             Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))
             for code, message in found.items()
         )
+
+    def _of(self, pod: Raw, named: Reference) -> dict[str, str]:
+        """What the webhook adds to this pod of an object."""
+        names = {*Pod(pod).gpus(self._settings), *self._of_ranges.get(named.namespace, ())}
+        is_changed = self._others.may_change(named.namespace, pod)
+        if not (is_changed or self._may_lack(pod, names)):
+            return {}
+        key = named.namespace, _whole(pod) if is_changed and names else _decisive(pod)
+        if key not in self._known:
+            self._known[key] = self._added(pod, named.namespace, is_plain=not names)
+        found = self._known[key]
+        if named.kind == "DaemonSet" and not (is_changed and _tolerates_one(pod, names)):
+            # Its controller makes none on nodes that its template does not allow.
+            return {code: said for code, said in found.items() if code != missing_toleration.CODE}
+        return found
 
     def gaps(self) -> Iterator[str]:
         """The workloads of which no pod could be tried, and why."""
         for why, names in self._untried.items():
             yield f"{_UNTRIED} {few(names)}: {why}"
 
-    def _may_lack(self, pod: Raw, namespace: str) -> bool:
+    def _may_lack(self, pod: Raw, names: set[str]) -> bool:
         """Whether the webhook may add something to it, whatever the nodes are."""
-        settings, seen = self._settings, Pod(pod)
-        names = {*seen.gpus(settings), *self._of_ranges.get(namespace, ())}
-        drivers = settings.drivers
+        settings, drivers = self._settings, self._settings.drivers
         if drivers.mounts or drivers.runtime_class or settings.placement.enabled:
             return bool(names)
-        there = Tolerations(seen.tolerations())
+        there = Tolerations(Pod(pod).tolerations())
         taints = [*settings.taints, *(Taint(name, _UNKNOWN) for name in (*names, _GENERAL))]
         return bool(names) and not all(map(there.tolerate, taints))
 
-    def _added(self, pod: Raw, namespace: str) -> dict[str, str]:
-        """What the rules add to it that change it, in the words of their warnings."""
-        key = namespace, _decisive(pod)
-        if key not in self._known:
-            if not self._is_called:
-                raise Fault("the webhook repairs nothing")
-            if self._seconds <= 0.0:
-                raise Fault("a minute has passed")
-            pods, started = address("api", "v1", "namespaces", namespace, "pods"), time.monotonic()
-            try:
-                text, warnings = self._api.dry_run(pods, pod)
-            finally:
-                self._seconds -= time.monotonic() - started
-            codes = filter(is_repair, codes_of(answers.read(text)))
-            self._known[key] = {code: _message(code, warnings) for code in codes}
-        return self._known[key]
+    def _added(self, pod: Raw, namespace: str, *, is_plain: bool) -> dict[str, str]:
+        """What the rules add to it that change it, in the words of their warnings.
+
+        A pod without GPUs that is refused is tried once more without what may be refused.
+        """
+        if not self._is_called:
+            raise Fault("the webhook repairs nothing")
+        if self._seconds <= 0.0:
+            raise Fault("a minute has passed")
+        pods = address("api", "v1", "namespaces", namespace, "pods")
+        try:
+            text, warnings = self._tried(pods, pod)
+        except Refused:
+            if not is_plain:
+                raise
+            text, warnings = self._tried(pods, _plain(pod))
+        codes = filter(is_repair, codes_of(answers.read(text)))
+        return {code: _message(code, warnings) for code in codes}
+
+    def _tried(self, path: str, pod: Raw) -> tuple[bytes, list[str]]:
+        started = time.monotonic()
+        try:
+            return self._api.dry_run(path, pod)
+        finally:
+            self._seconds -= max(time.monotonic() - started - _QUICK, 0.0)
 
 
 def _pod(obj: Raw, template: Raw) -> Raw:
@@ -162,13 +197,33 @@ def _claims(obj: Raw) -> dict[str, Raw]:
     }
 
 
+def _plain(pod: Raw) -> Raw:
+    """The pod without what quotas, Pod Security and missing objects may refuse."""
+    spec = {name: pod["spec"][name] for name in _PLAIN if name in pod["spec"]}
+    for kind in KINDS:
+        if held := [each for _, each in as_items(pod["spec"].get(kind))]:
+            kept = ({n: each[n] for n in _PLAIN_CONTAINER if n in each} for each in held)
+            spec[kind] = [{**each, "securityContext": RESTRICTED} for each in kept]
+    return {**pod, "spec": spec}
+
+
+def _tolerates_one(pod: Raw, names: set[str]) -> bool:
+    """Whether it has a toleration that is for nodes with GPUs, too."""
+    return bool({"", _GENERAL, *names} & {str(e.get("key") or "") for e in Pod(pod).tolerations()})
+
+
+def _whole(pod: Raw) -> bytes:
+    """All of a pod but the labels that controllers add."""
+    labels = _without(labels_of(pod), _OWN_LABELS)
+    return as_json([{**pod["metadata"], "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
+
+
 def _decisive(pod: Raw) -> bytes:
     """All of a pod but what neither the webhook nor the scheduler reads."""
-    spec, metadata = {**pod["spec"]}, {**pod["metadata"]}
+    spec = {**pod["spec"]}
     for kind in KINDS:
         spec[kind] = [_without(each, _OWN_FIELDS) for _, each in as_items(spec.get(kind))]
-    metadata["labels"] = _without(as_map(metadata.get("labels")), _OWN_LABELS)
-    return as_json([metadata, spec], orjson.OPT_SORT_KEYS)
+    return _whole({**pod, "spec": spec})
 
 
 def _without(holder: Raw, members: Container[str]) -> Raw:

@@ -27,10 +27,16 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.doctor.rights import Right
 
-    Raw = dict[str, Any]
+Raw = dict[str, Any]
 
 T = TypeVar("T")
 GUARD = "gpu-webhook.dev/guard"  # a label: pods of namespaces with "enabled" reach the guard
+RESTRICTED: Raw = {  # of a container: what Pod Security asks for at most
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 _ROLES = ("gpu-webhook", SECRET)  # the ClusterRoles of an installation
 _GROUP = ("apis", "admissionregistration.k8s.io", "v1")
 _FORBIDDEN = 403
@@ -287,12 +293,7 @@ def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
         "name": "main",
         "image": image,
         "resources": {"limits": amounts, "requests": amounts},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": RESTRICTED,
     }
     metadata: Raw = {"name": "gpu-webhook-doctor"}
     if not settings.legacy_resources:

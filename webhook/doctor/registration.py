@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.doctor import guarding
 from webhook.doctor.facts import GUARD as LABEL
-from webhook.doctor.leftovers import OURS, elsewhere, service_of
+from webhook.doctor.leftovers import elsewhere, service_of
 from webhook.doctor.lines import FAILED, OK, WARNING, Line, few
+from webhook.doctor.other_admission import foreign
 from webhook.evaluation.match_conditions import entries
 from webhook.issuing.objects import CONFIGURATIONS
 from webhook.kube.pod import as_items, as_map, labels_of
@@ -94,19 +95,6 @@ def order(facts: Facts) -> Iterator[Line]:
         yield Line(OK, text)
 
 
-def foreign(facts: Facts) -> list[str]:
-    """The names of other configurations that may change new pods, in the order of the calls."""
-    return sorted(
-        name.partition("/")[2]
-        for name in facts.configurations
-        if name.startswith("mutating/")
-        and any(
-            not str(entry.get("name")).endswith(OURS) and _is_for_pods(entry)
-            for _, entry in facts.entries(name)
-        )
-    )
-
-
 def guard(facts: Facts) -> Iterator[Line]:
     """Whether the label, the entry and the mode of the guard go together."""
     names = [each["metadata"]["name"] for each in facts.guarded]
@@ -179,15 +167,6 @@ def _stripped(part: object) -> list[Raw]:
 
 def _is_here(entry: Raw, facts: Facts) -> bool:
     return service_of(entry).startswith(f"{facts.namespace}/")
-
-
-def _is_for_pods(entry: Raw) -> bool:
-    return any(
-        {"", "*"} & {*rule.get("apiGroups", ())}
-        and {"pods", "*", "*/*", "pods/*"} & {*rule.get("resources", ())}
-        and {"CREATE", "*"} & {*rule.get("operations", ())}
-        for _, rule in as_items(entry.get("rules"))
-    )
 
 
 def _misspelt(namespace: Raw) -> str:

@@ -18,7 +18,8 @@ from webhook.core.repaired_annotation import REPAIRED, codes_of
 from webhook.doctor import certificates as of_secret
 from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
 from webhook.doctor.mounted_files import file_of
-from webhook.doctor.registration import REPAIR, again, foreign
+from webhook.doctor.other_admission import foreign
+from webhook.doctor.registration import REPAIR, again
 from webhook.issuing import lease
 from webhook.issuing.objects import CONFIGURATIONS, bundles_of, configuration_of
 from webhook.kube.pod import annotations_of, as_items, as_map
