@@ -1854,12 +1854,24 @@ def test_finished_jobs_of_known_custom_kinds_count_as_long_as_jobs(
     assert report()[0] == (SAFE if ends and days > 30 else LEFT)
 
 
+NOTE = "gpu-webhook.dev/repaired"
+
+
+def sent_with(note: str) -> dict[str, Any]:
+    """The metadata of a pod whose author, or whose controller from its template, sent the codes."""
+    fields: Any = {"f:metadata": {"f:annotations": {".": {}, f"f:{NOTE}": {}}}}
+    fields["f:spec"] = {"f:tolerations": {}, "f:containers": {'k:{"name":"m"}': {"f:name": {}}}}
+    limits: Any = {"f:limits": {"f:nvidia.com/gpu": {}}}
+    fields["f:spec"]["f:containers"]['k:{"name":"m"}'] |= {"f:resources": limits}
+    binding = {"operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}}
+    entry = {"manager": "x", "operation": "Update", "fieldsV1": fields}
+    return {"annotations": {NOTE: note}, "managedFields": [entry, binding]}
+
+
 # The codes in the template of an owner and on its pod, and those for which the owner is left.
 COPIED: dict[str, tuple[str, str, list[str]]] = {
     "a template that was copied from a repaired pod": ("GPU101,GPU201", "GPU101,GPU201", []),
-    "the same with another order": ("GPU101,GPU201", "GPU201,GPU101", []),
-    "a pod of it that was repaired": ("GPU101,GPU201", "GPU201", ["GPU201"]),
-    "a pod that has what its template names and lacks": ("GPU201", "GPU201", ["GPU201"]),
+    "the codes of a toleration, which the template has": ("GPU201", "GPU201", []),
     "a template without codes": ("", "GPU101", ["GPU101"]),
 }
 
@@ -1869,28 +1881,103 @@ def test_the_codes_that_a_template_has_are_no_repairs_of_its_pods(
     template: str, pod: str, left: list[str], cluster: Cluster, report: Any
 ) -> None:
     """To write into a manifest what its pods have, people copy a pod."""
-    note = "gpu-webhook.dev/repaired"
     for kind, name, by in (("Deployment", "a", None), ("ReplicaSet", "a-1", "Deployment")):
         made = made_from(TOLERANT, replicas=1)
-        made["spec"]["template"]["metadata"] = {"annotations": {note: template}}
+        made["spec"]["template"]["metadata"] = {"annotations": {NOTE: template}}
         of = [owner("a", by, "apps/v1", "a")] if by else []
         metadata = {"name": name, "namespace": "team", "uid": name, "ownerReferences": of}
         cluster.list_has(kind, {**made, "apiVersion": "apps/v1", "metadata": metadata})
+    noted = sent_with(pod) if template else {"annotations": {NOTE: pod}}
     of_set = [owner("a-1", "ReplicaSet", "apps/v1", "a-1")]
-    cluster.list_has(
-        "Pod",
-        pod_of(
-            TOLERANT,
-            name="a-1-x",
-            namespace="team",
-            ownerReferences=of_set,
-            annotations={note: pod},
-        ),
-    )
+    named = {"name": "a-1-x", "namespace": "team", "ownerReferences": of_set, **noted}
+    cluster.list_has("Pod", {"metadata": named, "spec": TOLERANT})
     code, found = report()
     assert (code, [each["codes"] for each in found["owners"]]) == (
         (LEFT, [left]) if left else (SAFE, [])
     )
+
+
+NARROW = {**MODERN, "tolerations": EQUAL}
+ADDS = "GPU201"
+# The codes and the spec of a template, what came back of it, and the codes of its owner.
+NOTED: dict[str, tuple[str, Any, str, list[str]]] = {
+    "nothing is added": (ADDS, NARROW, "", []),
+    "something is added": (ADDS, NARROW, ADDS, ["GPU201"]),
+    "all is tolerated": (ADDS, TOLERANT, ADDS, []),
+    "it leaves the pod alone": ("GPU101,GPU201", MODERN, "", []),
+}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Pod"])
+@pytest.mark.parametrize(("note", "spec", "comes", "codes"), NOTED.values(), ids=NOTED)
+def test_what_comes_back_decides_and_not_the_codes_that_were_sent(
+    note: str, spec: Any, comes: str, codes: list[str], kind: str, cluster: Cluster, report: Any
+) -> None:
+    """Who writes into a manifest what a pod has may copy its annotations, too."""
+    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
+    metadata = {"name": "a", "namespace": "team"}
+    of_template = {"annotations": {"a": "b", NOTE: note}}
+    obj = {"metadata": metadata, "spec": {"template": {"metadata": of_template, "spec": spec}}}
+    if kind == "Pod":
+        obj = {"metadata": metadata | sent_with(note), "spec": {**spec, "nodeName": "n"}}
+    cluster.list_has(kind, obj)
+    gets(cluster, comes)
+    code, found = report()
+    assert owners(found) == ([(kind, "a", 1, codes)] if codes else [])
+    assert code == (LEFT if codes else SAFE)
+    kept = {"a": "b"} if kind == "Deployment" else {}
+    assert [each["metadata"]["annotations"] for _, each in cluster.posted] == (
+        [] if spec is TOLERANT else [kept]
+    )
+    assert all(each["spec"] == spec for _, each in cluster.posted)
+
+
+# The spec of a pod whose author sent codes, those, its owner, and the codes that it is left for.
+ALONE_WITH_CODES: dict[str, tuple[Any, str, Any, list[str]]] = {
+    "a bare pod without GPUs": (NO_GPU, "GPU201", None, []),
+    "a bare pod with the code of a legacy word": (TOLERANT, "GPU101", None, []),
+    "a pod of an unknown owner with the code of a legacy word": (
+        TOLERANT,
+        "GPU101",
+        owner("ray", "RayCluster", "ray.io/v1"),
+        ["GPU101"],
+    ),
+    "a pod of an unknown owner without GPUs": (
+        NO_GPU,
+        "GPU201",
+        owner("ray", "RayCluster", "ray.io/v1"),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "note", "by", "codes"), ALONE_WITH_CODES.values(), ids=ALONE_WITH_CODES
+)
+def test_the_codes_that_the_author_of_a_pod_sent_are_no_repairs(
+    spec: Any, note: str, by: Any, codes: list[str], cluster: Cluster, report: Any
+) -> None:
+    metadata = {"name": "x", "namespace": "team", "ownerReferences": [by] if by else []}
+    cluster.list_has("Pod", {"metadata": metadata | sent_with(note), "spec": spec})
+    gets(cluster)
+    code, found = report()
+    assert code == (LEFT if codes else SAFE)
+    assert [each["codes"] for each in found["owners"]] == ([codes] if codes else [])
+
+
+def test_a_toleration_that_was_not_sent_with_the_codes_was_added(
+    cluster: Cluster, report: Any
+) -> None:
+    """Its owner has copied the codes only. So the pod is tried without the toleration."""
+    noted = sent_with("GPU201")
+    del noted["managedFields"][0]["fieldsV1"]["f:spec"]["f:tolerations"]
+    of = [owner("ray", "RayCluster", "ray.io/v1")]
+    metadata = {"name": "x", "namespace": "team", "ownerReferences": of, **noted}
+    cluster.list_has("Pod", {"metadata": metadata, "spec": TOLERANT})
+    gets(cluster)
+    code, found = report()
+    assert (code, owners(found)) == (LEFT, [("RayCluster", "ray", 1, ["GPU201"])])
+    assert [each["spec"] for _, each in cluster.posted] == [MODERN]
 
 
 @pytest.mark.parametrize(("replicas", "code"), [(0, SAFE), (1, LEFT)])

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from webhook.cluster import answers, listing
+from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
 from webhook.cluster.objects import reference
-from webhook.core.repaired_annotation import codes_of
+from webhook.core.repaired_annotation import REPAIRED, codes_of, was_sent
 from webhook.core.settings import Taint
 from webhook.doctor.facts import RESTRICTED
 from webhook.doctor.lines import few
@@ -104,11 +105,16 @@ class Trials:
         self._untried: defaultdict[str, list[str]] = defaultdict(list)
 
     def lacks(self, obj: Raw) -> tuple[Located, ...]:
-        """What the webhook adds to the pods of its templates. It is a gap if none can be tried."""
+        """What the webhook adds to the pods of its templates. It is a gap if none can be tried.
+
+        A pod shows with its codes what was added to it, unless its author sent the codes.
+        """
         named = reference(obj)
         found: dict[str, str] = {}
-        for at in () if named.namespace in self._spared else templates_of(obj, self._settings):
-            pod = _pod(obj, as_map(value_at(obj, at)))
+        is_spared = named.namespace in self._spared or (named.kind == "Pod" and not was_sent(obj))
+        sent = as_sent(obj) if named.kind == "Pod" else obj
+        for at in () if is_spared else templates_of(obj, self._settings):
+            pod = _pod(sent, as_map(value_at(sent, at)))
             try:
                 found |= self._of(pod, named)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
@@ -179,6 +185,8 @@ def _pod(obj: Raw, template: Raw) -> Raw:
     """A pod as controllers make it of a template."""
     written = as_map(template.get("metadata"))
     metadata = {name: written[name] for name in _COPIED if name in written}
+    if codes_of(template):  # copied from a repaired pod: what comes back is to be what was added
+        metadata["annotations"] = _without(metadata["annotations"], (REPAIRED,))
     spec = {**as_map(template.get("spec"))}
     if claims := _claims(obj):
         rest = [each for _, each in as_items(spec.get("volumes")) if each.get("name") not in claims]

@@ -126,7 +126,6 @@ class Scan:
     idle: dict[Reference, None] = field(default_factory=dict)  # those with others
     halfway: dict[Reference, Raw] = field(default_factory=dict)  # their roll-out has not ended
     _alike: dict[object, Reported] = field(default_factory=dict)
-    _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
     _before: workload_status.Seen = field(default_factory=workload_status.Seen)
     _idle: list[tuple[Reference, Reported]] = field(default_factory=list)  # those without pods
     _words: tuple[bytes, ...] = ()  # those that legacy objects have
@@ -191,10 +190,9 @@ class Scan:
     def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Reported]:
         self.seen += 1
         maker = objects.controller(obj)
-        is_made = maker in self._makers and objects.may_make(maker, obj)
+        is_made = maker in self._before.makers and objects.may_make(maker, obj)
         itself = objects.reference(obj)
         if obj["kind"] != "Pod":
-            self._makers.add(itself)
             self._before.add(obj)
         if workload_status.is_rolling_out(obj):
             self.halfway[itself] = obj
@@ -254,7 +252,9 @@ class Scan:
         found = (FileResult(_path(obj)), False) if is_said else self._found(obj, maker)
         result, came = found
         is_modern = not (came or _is_legacy(result) or result.error)
-        lacking = self.lacks(obj) if is_modern and obj["kind"] != "Pod" else ()
+        # The template of a pod is tried itself, if it is known.
+        is_tried = is_modern and not (maker and obj["kind"] == "Pod")
+        lacking = self.lacks(obj) if is_tried else ()
         if lacking or _is_legacy(result) or result.error:
             self._named.add(objects.reference(obj))
         if not lacking:

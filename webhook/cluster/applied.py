@@ -85,6 +85,12 @@ def has_additions(obj: Raw, settings: Settings) -> bool:
     return not is_known
 
 
+def as_sent(obj: Raw) -> Raw:
+    """What clients wrote of an object, without what admission changed or added."""
+    held = (entry for entry in entries(obj) if not entry.get("subresource"))
+    return as_map(_reduced(obj, merged(held)))
+
+
 def _with_words(obj: Raw, settings: Settings) -> Raw:
     """The object with the legacy words of its record, where their repair is unchanged."""
     noted = repair_record.read(as_map(obj.get("metadata")))

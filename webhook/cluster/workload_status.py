@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from webhook.cluster import objects
-from webhook.core.repaired_annotation import codes_of
+from webhook.core.repaired_annotation import codes_of, was_sent
 from webhook.kube.pod import as_items, as_map, is_finished
 from webhook.rules import is_legacy
 
@@ -29,26 +29,27 @@ _SETS = ("ReplicaSet", "ReplicationController")  # the latter of a DeploymentCon
 class Seen:
     """What was seen of owners and templates before the pods that they make."""
 
+    makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
     _active: set[Reference] = field(default_factory=set)  # owners of a ReplicaSet with pods
-    _copied: dict[Reference, tuple[str, ...]] = field(default_factory=dict)  # codes in templates
 
     def add(self, obj: Raw) -> None:
         """Remember an object that is no pod."""
-        template = as_map(as_map(obj.get("spec")).get("template"))
-        if codes := codes_of(template):
-            self._copied[objects.reference(obj)] = codes
+        self.makers.add(objects.reference(obj))
         maker = objects.controller(obj)
         if maker is not None and obj["kind"] in _SETS and is_used(obj):
             self._active.add(maker)
 
     def codes(self, obj: Raw) -> tuple[str, ...]:
-        """The codes of its repairs. A template that has the same was copied from a repaired pod.
+        """The codes of its repairs.
 
-        Its pods keep them, and needed no repair of a legacy word: it would be in the template, too.
+        Codes that a client sent with a pod were copied from a repaired pod, or made up: what the
+        pod was made from says what it needs. But that of an unknown owner may have legacy words.
         """
         codes, maker = codes_of(obj), objects.controller(obj)
-        is_copy = maker is not None and self._copied.get(maker) == codes
-        return () if is_copy and any(map(is_legacy, codes)) else codes
+        if not codes or obj["kind"] != "Pod" or not was_sent(obj):
+            return codes
+        is_unknown = maker is not None and maker not in self.makers
+        return codes if is_unknown and any(map(is_legacy, codes)) else ()
 
     def has_pods(self, maker: Reference) -> bool:
         """Whether one of its ReplicaSets has: the others without pods are its history.
