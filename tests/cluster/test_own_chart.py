@@ -102,6 +102,21 @@ def test_the_pod_of_helm_test_runs_where_the_replicas_do(tmp_path: Path) -> None
     assert made["Role", "gpu-webhook-test-dry-run"]["metadata"]["namespace"] == "1e3"
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({}, id="as shipped"),
+        pytest.param({"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}, id="chosen"),
+    ],
+)
+def test_the_pod_of_helm_test_asks_for_what_the_watcher_does(given: Any, tmp_path: Path) -> None:
+    """A LimitRange or a quota of the namespace accepts both, or neither."""
+    made = rendered(tmp_path, {"resources": {"watcher": given}}, tests=True)
+    (test,) = made["Pod", "gpu-webhook-test"]["spec"]["containers"]
+    _, watcher = made["Deployment", "gpu-webhook"]["spec"]["template"]["spec"]["containers"]
+    assert test["resources"] == watcher["resources"]
+
+
 def test_helm_finds_nothing_wrong_with_the_chart(tmp_path: Path) -> None:
     done = helm.run(tmp_path, "lint", "--strict", str(CHART))
     assert done.returncode == 0, done.stdout + done.stderr

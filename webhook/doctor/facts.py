@@ -5,6 +5,7 @@ What the API server refuses to show is in `unread`; the checks that need it repo
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -37,6 +38,9 @@ RESTRICTED: Raw = {  # of a container: what Pod Security asks for at most
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+_TRIALS = 5  # a quota names only what it limits, and each quota and LimitRange refuses alone
+_SMALL = {"cpu": "1m", "memory": "8Mi", "ephemeral-storage": "1Mi"}
+_MINIMUM = re.compile(r"minimum (cpu|memory|ephemeral-storage) usage per \w+ is ([^\s,]+)")
 _ROLES = ("gpu-webhook", SECRET)  # the ClusterRoles of an installation
 _GROUP = ("apis", "admissionregistration.k8s.io", "v1")
 _FORBIDDEN = 403
@@ -283,12 +287,11 @@ def _server_of(pod: Raw) -> tuple[str, int] | None:
 
 
 def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
-    """A pod that the webhook repairs, and that Pod Security and most quotas accept.
+    """A pod that the webhook repairs, and that Pod Security accepts.
 
     Where no resource is legacy, it has an annotation that is.
     """
-    name = next(iter(settings.legacy_resources), settings.gpu_resource)
-    amounts = {name: "1", "cpu": "1m", "memory": "8Mi"}
+    amounts = {next(iter(settings.legacy_resources), settings.gpu_resource): "1"}
     container = {
         "name": "main",
         "image": image,
@@ -303,15 +306,31 @@ def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
 
 
 def _try(api: Client, reader: _Reader, namespace: str, pod: Raw) -> Trial:
+    """Create it, and again with the amounts that quotas and LimitRanges ask for."""
     found = reader.one("namespace", "api", "v1", "namespaces", namespace)
     found = found or {"metadata": {"name": namespace}}
     path = address("api", "v1", "namespaces", namespace, "pods")
-    started = time.monotonic()
-    try:
-        text, warnings = api.dry_run(path, pod)
-    except Refused as refused:
-        return Trial(found, {}, (), time.monotonic() - started, str(refused))
-    return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
+    resources = pod["spec"]["containers"][0]["resources"]
+    for _ in range(_TRIALS):
+        started = time.monotonic()
+        try:
+            text, warnings = api.dry_run(path, pod)
+        except Refused as refused:
+            made = Trial(found, {}, (), time.monotonic() - started, str(refused))
+        else:
+            return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
+        amounts = {**_asked_for(made.refusal), **resources["limits"]}
+        amounts |= dict(_MINIMUM.findall(made.refusal))
+        if amounts == resources["limits"]:
+            break
+        resources.update(limits=amounts, requests=amounts)
+    return made
+
+
+def _asked_for(refusal: str) -> dict[str, str]:
+    """The amounts without which a quota refuses a pod, as small as they may be."""
+    named = refusal.partition("must specify ")[2]
+    return {name: amount for name, amount in _SMALL.items() if name in named}
 
 
 def _deployed(reader: _Reader, name: str, namespace: str) -> list[Raw]:

@@ -1,0 +1,82 @@
+"""The legacy pod of `doctor`, where quotas and LimitRanges ask for amounts of other resources."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from webhook.cluster.client import Refused
+from webhook.core.settings import Settings
+from webhook.doctor.facts import _Reader, _try, legacy_pod
+
+ALPHA = "alpha.kubernetes.io/nvidia-gpu"
+
+
+class Namespace:
+    """An API server whose namespace refuses pods in this order, and keeps the amounts it saw."""
+
+    def __init__(self, *refusals: str) -> None:
+        self.refusals, self.seen = list(refusals), list[Any]()
+
+    def get(self, _path: str, _query: object) -> bytes:
+        return b'{"metadata": {"name": "default"}}'
+
+    def dry_run(self, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        self.seen.append(copy.deepcopy(pod["spec"]["containers"][0]["resources"]))
+        if self.refusals:
+            raise Refused(403, self.refusals.pop(0))
+        return json.dumps(pod).encode(), []
+
+
+def both(amounts: dict[str, str]) -> Any:
+    return {"limits": amounts, "requests": amounts}
+
+
+QUOTA = "failed quota: team: must specify limits.cpu for: main; requests.memory for: main"
+OLD_QUOTA = "failed quota: team: must specify limits.cpu,requests.memory"
+STORAGE = "failed quota: disks: must specify limits.ephemeral-storage for: main"
+RANGE = (
+    "[minimum memory usage per Container is 16Mi, but request is 8Mi, "
+    "minimum cpu usage per Container is 10m, but request is 1m]"
+)
+POD = "minimum cpu usage per Pod is 20m, but request is 1m"
+OTHER = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0"
+SMALL = {"cpu": "1m", "memory": "8Mi"}
+# What it answers first, and the amounts that were tried last; None if the pod was refused.
+ANSWERS: dict[str, tuple[list[str], dict[str, str], bool]] = {
+    "nothing is asked for": ([], {}, True),
+    "a quota": ([QUOTA], SMALL, True),
+    "a quota of an older release": ([OLD_QUOTA], SMALL, True),
+    "two quotas": ([QUOTA, STORAGE], {**SMALL, "ephemeral-storage": "1Mi"}, True),
+    "a quota, and a LimitRange with a minimum": (
+        [QUOTA, RANGE],
+        {"cpu": "10m", "memory": "16Mi"},
+        True,
+    ),
+    "a minimum of the whole pod": ([QUOTA, POD], {**SMALL, "cpu": "20m"}, True),
+    "a quota that is full": ([OTHER], {}, False),
+    "the same again": ([QUOTA, QUOTA], SMALL, False),
+    "minimums that exclude each other": (
+        [QUOTA, RANGE, POD, RANGE, POD],
+        {"cpu": "10m", "memory": "16Mi"},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("refusals", "amounts", "is_made"), ANSWERS.values(), ids=ANSWERS)
+def test_the_pod_asks_for_what_the_namespace_wants(
+    refusals: list[str],
+    amounts: dict[str, str],
+    is_made: bool,  # noqa: FBT001
+) -> None:
+    """It asks for nothing else first: LimitRanges give what they want."""
+    api: Any = Namespace(*refusals)
+    made = _try(api, _Reader(api), "default", legacy_pod(Settings()))
+    assert api.seen[0] == both({ALPHA: "1"})
+    assert api.seen[-1] == both({ALPHA: "1", **amounts})
+    assert bool(made.pod) is is_made
+    assert (made.refusal == "") is is_made
