@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.cluster import helm, install_yaml
 from tests.cluster.own_chart import CHART, NAMESPACE, kustomized, objects, rendered
@@ -115,6 +118,57 @@ def test_the_pod_of_helm_test_asks_for_what_the_watcher_does(given: Any, tmp_pat
     (test,) = made["Pod", "gpu-webhook-test"]["spec"]["containers"]
     _, watcher = made["Deployment", "gpu-webhook"]["spec"]["template"]["spec"]["containers"]
     assert test["resources"] == watcher["resources"]
+
+
+NAME = "gpu-admission-webhook"
+# What a chart says of the dependency, its values, and whether our objects are rendered.
+PARENTS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "nothing": ({}, {NAME: {"replicaCount": 3}}, True),
+    "a condition that is met": (
+        {"condition": f"{NAME}.enabled"},
+        {NAME: {"enabled": True, "replicaCount": 3}},
+        True,
+    ),
+    "a condition that is not met": (
+        {"condition": f"{NAME}.enabled"},
+        {NAME: {"enabled": False}},
+        False,
+    ),
+    "a condition of the parent": (
+        {"condition": "gpus.enabled"},
+        {"gpus": {"enabled": True}, NAME: {"replicaCount": 3}},
+        True,
+    ),
+    "tags, and values for all": (
+        {"tags": ["gpus"]},
+        {"tags": {"gpus": True}, "global": {"registry": "x"}, NAME: {"replicaCount": 3}},
+        True,
+    ),
+    "tags that are off": ({"tags": ["gpus"]}, {"tags": {"gpus": False}}, False),
+    "an alias with a condition": (
+        {"alias": "gpus", "condition": "gpus.enabled"},
+        {"gpus": {"enabled": True, "replicaCount": 3}},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("says", "values", "is_there"), PARENTS.values(), ids=PARENTS)
+def test_a_chart_may_depend_on_it(
+    says: dict[str, Any],
+    values: dict[str, Any],
+    is_there: bool,  # noqa: FBT001
+    tmp_path: Path,
+) -> None:
+    parent = tmp_path / "parent"
+    shutil.copytree(CHART, parent / "charts" / NAME)
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    needs = [{"name": NAME, "version": version, **says}]
+    chart = {"apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": needs}
+    (parent / "Chart.yaml").write_text(json.dumps(chart))
+    made = rendered(tmp_path, values, chart=parent)
+    replicas = [o["spec"]["replicas"] for (kind, _), o in made.items() if kind == "Deployment"]
+    assert replicas == [3] * is_there
 
 
 def test_helm_finds_nothing_wrong_with_the_chart(tmp_path: Path) -> None:
