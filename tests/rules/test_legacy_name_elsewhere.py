@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -134,3 +135,35 @@ C = "spec.template.spec.containers[0].resources"
 def test_other_resources_of_alpha_releases_in_containers(resources: Any, places: list[str]) -> None:
     obj = workload("apps/v1", "Deployment", made=template(container(resources=resources)))
     assert said(rule, obj, UNSAFE) == [(place, "reported") for place in places]
+
+
+ESCAPED: dict[str, tuple[str, bool]] = {
+    "a slash of JSON": (r"alpha.kubernetes.io\/nvidia-gpu", True),
+    "a slash of JSON in JSON": (r"alpha.kubernetes.io\\\/nvidia-gpu", True),
+    "its number": (r"alpha.kubernetes.io\u002fnvidia-gpu", True),
+    "its number in capitals, in JSON in JSON": (r"alpha.kubernetes.io\\u002Fnvidia-gpu", True),
+    "an annotation": (r"scheduler.alpha.kubernetes.io\/affinity", True),
+    "the same with a slash": (LEGACY, True),
+    "another character": (r"alpha.kubernetes.io\u002dnvidia-gpu", False),
+    "no name": ("a\\b/c", False),
+}
+
+
+@pytest.mark.parametrize("part", ["command", "args", "env"])
+@pytest.mark.parametrize(("name", "is_found"), ESCAPED.values(), ids=ESCAPED)
+def test_json_in_a_text_may_write_a_slash_in_other_ways(
+    name: str,
+    is_found: bool,  # noqa: FBT001
+    part: str,
+) -> None:
+    text = f'{{"limits": {{"{name}": 1}}}}'
+    held: Any = {part: [{"name": "PROFILE", "value": text}] if part == "env" else [text]}
+    obj = workload("apps/v1", "Deployment", made=template(container(resources={}, **held)))
+    assert len(found(rule, obj)) == is_found
+
+
+def test_a_text_of_backslashes_takes_no_time() -> None:
+    obj = {"kind": "ConfigMap", "data": {"a": "\\" * 1_000_000}}
+    started = time.process_time()
+    assert found(rule, obj) == []
+    assert time.process_time() - started < 2

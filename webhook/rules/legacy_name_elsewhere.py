@@ -67,6 +67,8 @@ FACTS = Facts(
 
 _HAVE_THEIR_OWN_RULE = ("Node", "ResourceQuota", "ClusterResourceQuota", "LimitRange")
 _IN_CONTAINERS = ("command", "args", "env")
+# A slash in JSON in a text. It begins at its first backslash, so no text takes long.
+_SLASH = re.compile(r"(?<!\\)\\+(?:/|u002[fF])")
 _IS_ALPHA = re.compile(r"(?:[\w.-]+\.)?alpha\.kubernetes\.io/").match
 _PATTERNS = (
     *(*FACTS.patterns, QUOTA_TEXT, LABEL_TEXT, RESOURCE_TEXT),
@@ -120,6 +122,7 @@ def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
 def _text(at: Path, value: object, cx: Context) -> Iterator[Finding]:
     if isinstance(value, str):
         patterns = (*_PATTERNS, DRIVER_TEXT) if "\n" in value else _PATTERNS
-        said = {match.found: match.message for match in find(value, patterns, cx.settings)}
+        text = _SLASH.sub("/", value) if "\\" in value else value
+        said = {match.found: match.message for match in find(text, patterns, cx.settings)}
         for word, message in said.items():
             yield Finding(CODE, at, message, severity=Severity.MANUAL, word=word)
