@@ -25,7 +25,7 @@ from webhook.certs.clients import Clients
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError
 from webhook.files import limited_reading
-from webhook.kube.times import DAY
+from webhook.kube.times import DAY, date
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -388,6 +388,27 @@ def test_its_end_is_told_from_30_days_on(timed: Timed, ahead: float, level: str,
 
     assert [each for each, _ in timed.reports] == ([level] if level else [])
     assert [each[: len(note)] for each in timed.serving.notes()] == ([note] if note else [])
+
+
+@pytest.mark.parametrize(
+    ("ahead", "why"),
+    [
+        pytest.param(-400, "is not valid before 20", id="behind"),
+        pytest.param(400, "expired on 20", id="ahead"),
+    ],
+)
+def test_the_clock_of_the_node_may_be_wrong(timed: Timed, ahead: float, why: str) -> None:
+    """Then API servers accept the certificate, and the server cannot know that."""
+    timed.clock.ahead = ahead
+    timed.serving.refresh()
+    ((level, message),) = timed.reports
+    (note,) = timed.serving.notes()
+    assert level == "error"
+    for text in (message, note):
+        assert why in text
+        assert (
+            f"and the clock of this node says {date(timed.clock())}: unless that is wrong" in text
+        )
 
 
 @pytest.mark.parametrize(

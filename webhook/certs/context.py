@@ -61,12 +61,15 @@ class Validity:
         return self.end - now < min(SOON, SOON_SHARE * (self.end - self.start))
 
     def why_not(self, now: float) -> str:
-        """Why it is not valid now; empty if it is."""
-        if now >= self.end:
-            return f"expired on {date(self.end)}"
-        return f"is not valid before {date(self.start)}" if now < self.start else ""
+        """Why it is not valid now, by the clock of this node; empty if it is."""
+        if self.holds(now):
+            return ""
+        so = f"expired on {date(self.end)}"
+        so = so if now >= self.end else f"is not valid before {date(self.start)}"
+        return f"{so}, and the clock of this node says {date(now)}"
 
 
+_UNLESS = "unless that is wrong, no API server accepts it"
 ALWAYS = Validity(0.0, float("inf"))  # for a certificate whose dates could not be read
 
 
@@ -123,7 +126,7 @@ class ServingContext:
         if fault := self._client_files.fault:
             notes.append(f"client CA: the new file is not used: {fault}")
         if why := self.validity.why_not(now):
-            notes.append(f"certificate: it {why}, and no API server accepts it")
+            notes.append(f"certificate: it {why}: {_UNLESS}")
         elif self.validity.ends_soon(now):
             notes.append(f"certificate: it expires on {date(self.validity.end)}")
         return notes
@@ -168,7 +171,7 @@ class ServingContext:
         self._told = now
         advice = "put a new pair into its files: it is read without a restart"
         if why:
-            text = f"{self._cert_file}: the certificate in service {why}: no API server accepts it"
+            text = f"{self._cert_file}: the certificate in service {why}: {_UNLESS}"
             self._report(
                 "error", f"{text}, and with failurePolicy Ignore nothing is judged; {advice}"
             )
