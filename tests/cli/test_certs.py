@@ -126,6 +126,11 @@ STATES: dict[str, tuple[Callable[[Bench], object], int, str]] = {
         WARNING,
         f"warning {REPAIR} not compared: there is no server certificate",
     ),
+    "a Secret that cannot be changed": (
+        lambda b: b.api.objects[f"{SECRETS}/{SECRET}"].update(immutable=True),
+        FAILED,
+        "is immutable: no watcher can renew them",
+    ),
     "no leaf in the Secret": (
         without_leaf,
         FAILED,

@@ -105,6 +105,11 @@ def selecting(**selectors: Any) -> Facts:
 
 
 # The texts are in lines.txt.
+def renamed(obj: dict[str, Any], **entry: Any) -> dict[str, Any]:
+    """The configuration with entries that differ in this."""
+    return {**obj, "webhooks": [{**each, **entry} for each in obj["webhooks"]]}
+
+
 TABLE: dict[str, tuple[Facts, str]] = {
     # registered
     "both configurations are there": (HEALTHY, "registered"),
@@ -394,6 +399,14 @@ TABLE: dict[str, tuple[Facts, str]] = {
     "certificates of others": (
         given(secret(OwnCertificates(leaf=LEAF))),
         "watcher",
+    ),
+    "a Secret that is immutable": (
+        replace(HEALTHY, secret={**HEALTHY.secret, "immutable": True}),
+        "Secret",
+    ),
+    "a Secret that is not immutable": (
+        replace(HEALTHY, secret={**HEALTHY.secret, "immutable": False}),
+        "Secret",
     ),
     # inventory
     "all servers have an inventory": (HEALTHY, "inventory"),
@@ -729,6 +742,30 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "a configuration of a namespace that may not be read": (
         replace(FORMER, live={**HEALTHY.live, "old": None}),
+        "leftovers",
+    ),
+    "a copy of a configuration": (
+        having({"mutating/canary": HEALTHY.configurations[REPAIR]}),
+        "leftovers",
+    ),
+    "a copy with the names of others": (
+        having({"validating/x": renamed(HEALTHY.configurations[POLICY], name="x.example.com")}),
+        "leftovers",
+    ),
+    "a copy with a URL": (
+        having({"mutating/x": renamed(HEALTHY.configurations[REPAIR], clientConfig={"url": "x"})}),
+        "leftovers",
+    ),
+    "a configuration of others with a URL": (
+        having(
+            {
+                "mutating/x": renamed(
+                    HEALTHY.configurations[REPAIR],
+                    name="x.example.com",
+                    clientConfig={"url": "x"},
+                )
+            }
+        ),
         "leftovers",
     ),
     "rights for a namespace without the webhook": (

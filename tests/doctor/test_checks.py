@@ -62,7 +62,11 @@ def test_nothing_is_found_in_a_healthy_installation() -> None:
 
 def test_each_check_is_in_the_table_with_a_fault() -> None:
     """Those of certificates are named after what they look at."""
-    names = {check.name for check in checks.CHECKS} - {"certificates"} | {"server", REPAIR}
+    names = {check.name for check in checks.CHECKS} - {"certificates"} | {
+        "server",
+        "Secret",
+        REPAIR,
+    }
     assert names == {what for facts, what in TABLE.values() if "\n -> " in f"\n{said(facts, what)}"}
 
 

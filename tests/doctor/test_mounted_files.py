@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.doctor.installation import shipped
-from webhook.doctor.facts import Facts, Trial, _settings
+from webhook.doctor.facts import Facts, Trial, _config_map, _Reader, _settings
 from webhook.doctor.mounted_files import File, file_of, has_flag
 
 Raw = dict[str, Any]
@@ -120,6 +122,24 @@ def test_only_the_file_of_the_flag_is_read() -> None:
     """A key that sorts before it was taken for the settings."""
     held = {"data": {"a.txt": "}", "s.yaml": "scope: nvidia"}}
     assert _settings(held, OURS)[1] != _settings(held, OURS._replace(key="a.txt"))[1]
+
+
+BINARY: dict[str, tuple[Raw, Raw]] = {
+    "data": ({"data": {"s.yaml": "a"}}, {"s.yaml": "a"}),
+    "binary data": ({"binaryData": {"s.yaml": "Yg=="}}, {"s.yaml": "b"}),
+    "both, of other files": (
+        {"data": {"x": "a"}, "binaryData": {"s.yaml": "Yg=="}},
+        {"s.yaml": "b", "x": "a"},
+    ),
+    "binary data that is no text": ({"binaryData": {"s.yaml": "/w=="}}, {"s.yaml": "\ufffd"}),
+}
+
+
+@pytest.mark.parametrize(("held", "data"), BINARY.values(), ids=BINARY)
+def test_a_file_may_be_in_the_binary_data_of_a_config_map(held: Raw, data: Raw) -> None:
+    """The kubelet mounts both."""
+    api: Any = SimpleNamespace(get=lambda _path, _query: orjson.dumps(held))
+    assert _config_map(_Reader(api), "settings_map", "gpu-webhook", OURS)["data"] == data
 
 
 def test_a_certificate_with_other_keys() -> None:

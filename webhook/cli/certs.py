@@ -32,7 +32,7 @@ _Done = TypeVar("_Done")
 def status(args: SimpleNamespace) -> int:
     """Print a line for each certificate and caBundle; the exit code is that of the worst."""
     from webhook.cli import doctor
-    from webhook.doctor.certificates import no_secret, pairs, trust
+    from webhook.doctor.certificates import immutable, no_secret, pairs, trust
     from webhook.doctor.lines import FAILED, Line
     from webhook.issuing.objects import bundles_of
 
@@ -43,6 +43,8 @@ def status(args: SimpleNamespace) -> int:
     now = api.now()
     kept = _kept(secret, now)
     lines = [*(pairs(kept, now) if secret.raw else no_secret()), *trust(kept, bundles_of(found))]
+    if secret.raw.get("immutable") is True:
+        lines.insert(0, immutable(args.namespace))
     lines += [Line(FAILED, f"cannot be read: {fault}", what=name) for name, fault in faults.items()]
     return doctor.show(lines)
 

@@ -29,6 +29,13 @@ def no_secret() -> Iterator[Line]:
     yield Line(WARNING, f"{text}and openshift need none)", what="Secret")
 
 
+def immutable(namespace: str) -> Line:
+    """Where the Secret of own certificates cannot be changed."""
+    secret = f"kubectl -n {namespace} get secret {SECRET} -o yaml"
+    fix = f"{secret} | sed '/^immutable:/d' | kubectl replace --force -f -"
+    return Line(FAILED, f"{SECRET} is immutable: no watcher can renew them", fix, "Secret")
+
+
 def pairs(kept: OwnCertificates, now: float) -> Iterator[Line]:
     """The CAs and the server certificate of the Secret of own certificates."""
     yield of_pair("CA", kept.ca, now)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -241,10 +242,14 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
 
 
 def _config_map(reader: _Reader, field_name: str, namespace: str, file: File | None) -> Raw:
-    """The ConfigMap that has this file; empty if none has it."""
+    """The ConfigMap that has this file, with its binary data as text; empty if none has it."""
     if file is None or file.kind != "configMap":
         return {}
-    return reader.one(field_name, "api", "v1", "namespaces", namespace, "configmaps", file.name)
+    found = reader.one(field_name, "api", "v1", "namespaces", namespace, "configmaps", file.name)
+    if binary := as_map(found.get("binaryData")):  # of programs that write all files so
+        texts = {key: b64decode(each).decode(errors="replace") for key, each in binary.items()}
+        found = {**found, "data": {**texts, **as_map(found.get("data"))}}
+    return found
 
 
 def readiness(api: Client, namespace: str, pods: Iterable[Raw]) -> dict[str, str]:

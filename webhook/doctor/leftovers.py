@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.doctor.lines import OK, WARNING, Line, few
+from webhook.issuing.objects import CONFIGURATIONS
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
@@ -60,7 +61,26 @@ def leftovers(facts: Facts) -> Iterator[Line]:
     """What an uninstall has left, and what belongs to a second installation."""
     found = sorted(named(facts.configurations, facts.bindings).items())
     lines = [line for name, spaces in found for line in _of(name, sorted(spaces), facts)]
-    yield from lines or [Line(OK, "none")]
+    yield from [*lines, *_copies(facts)] or [Line(OK, "none")]
+
+
+def _copies(facts: Facts) -> Iterator[Line]:
+    """Configurations under other names that call this installation; an uninstall forgets them."""
+    ours = {service_of(entry) for _, entry in facts.entries(*CONFIGURATIONS)} - {""}
+    ours = {each for each in ours if each.startswith(f"{facts.namespace}/")}
+    found = {
+        name
+        for name, entry in facts.entries(*facts.configurations)
+        if name not in CONFIGURATIONS
+        and (
+            service_of(entry) in ours
+            or (not service_of(entry) and str(entry.get("name")).endswith(OURS))
+        )
+    }
+    for kind, _, name in (each.partition("/") for each in sorted(found)):
+        text = f"{kind}webhookconfiguration/{name} calls this webhook under another name"
+        fix = f"kubectl delete {kind}webhookconfiguration {name}, if it was copied"
+        yield Line(WARNING, f"{text}: no uninstall deletes it", fix)
 
 
 def _of(name: str, spaces: list[str], facts: Facts) -> Iterator[Line]:

@@ -188,6 +188,8 @@ def certificates(facts: Facts) -> Iterator[Line]:
     bundles = bundles_of({name: configuration_of(facts.configurations[name]) for name in names})
     if facts.keeps_certificates:
         kept = OwnCertificates.read(facts.data(), facts.now)
+        if facts.secret.get("immutable") is True:
+            yield of_secret.immutable(facts.namespace)
         yield from of_secret.pairs(kept, facts.now)
         yield from of_secret.trust(kept, bundles)
     else:
