@@ -1100,6 +1100,24 @@ def test_another_configuration_may_send_what_ours_leaves_out(
     assert report()[0] == LEFT
 
 
+@pytest.mark.parametrize("is_ending", [True, False])
+def test_nothing_makes_pods_in_a_namespace_that_is_being_deleted(
+    is_ending: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    """Finalizers may keep its objects for days. The API server refuses new ones there."""
+    named: Any = {"name": "team", **({"deletionTimestamp": created(0)} if is_ending else {})}
+    cluster.say_json("/api/v1/namespaces", {"items": [{"metadata": named}]})
+    cluster.have("Deployment", "a", deletionTimestamp=created(0), finalizers=["x/y"])
+    cluster.have("Pod", "b")
+    serve(cluster, "Notebook", custom({"limits": {ALPHA: 1}}))
+    code, found = report()
+    note = "namespaces that are being deleted, which get no pods: team"
+    assert (code, note in found["notes"]) == ((SAFE, True) if is_ending else (LEFT, False))
+    assert (len(found["owners"]), len(found["gaps"])) == ((0, 0) if is_ending else (2, 1))
+
+
 @pytest.mark.parametrize(
     ("kind", "notes", "left"),
     [

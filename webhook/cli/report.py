@@ -78,9 +78,11 @@ def _read(args: SimpleNamespace) -> Usage:
     with progress() as show_progress:
         namespaces, ranges, unlisted = _surroundings(api, installed, show_progress)
         ignored = sorted(_name(one) for one in namespaces if not policies.reaches(installed, one))
-        ending = {_name(one) for one in namespaces if one["metadata"].get("deletionTimestamp")}
+        # The API server refuses what is created there, so no owner makes a pod again.
+        ending = [_name(one) for one in namespaces if one["metadata"].get("deletionTimestamp")]
+        spared = {*ignored, *ending}
         others = OtherAdmission(api, installed, namespaces)
-        trials = report_templates.Trials(api, installed, {*ignored, *ending}, ranges, others)
+        trials = report_templates.Trials(api, installed, spared, ranges, others)
         plan = Plan(installed.settings, ignored=_NOT_LEGACY)
         scan = scan_cluster.Scan(
             SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
@@ -92,19 +94,21 @@ def _read(args: SimpleNamespace) -> Usage:
             lacks=trials.lacks,
         )
         found = scan.reported(show_progress)
-        reported = [each for each in found if each.itself.namespace not in ignored]
+        reported = [each for each in found if each.itself.namespace not in spared]
         gaps = [*came.gaps, *unlisted, *(_unread(each) for each in reported if each.result.error)]
         try:
             own = installed.settings_map
-            gaps += other_kinds.unread(api, installed.settings, show_progress, own, ignored)
+            gaps += other_kinds.unread(api, installed.settings, show_progress, own, spared)
         except client.Fault as fault:
             gaps.append(f"which kinds there are: {fault}")
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
-    gaps += _halfway(api, scan, ignored)
+    gaps += _halfway(api, scan, spared)
     gaps += trials.gaps()
     if ignored:
         notes.append(f"namespaces that the webhook leaves alone: {few(ignored)}")
-    if idle := sorted(_path(each) for each in scan.idle if each.namespace not in ignored):
+    if ending:
+        notes.append(f"namespaces that are being deleted, which get no pods: {few(ending)}")
+    if idle := sorted(_path(each) for each in scan.idle if each.namespace not in spared):
         notes.append(f"{_IDLE}: {few(idle)}")
     if quotas := sorted(f"{e.top.namespace}/{e.top.name}" for e in reported if _is_quota(e)):
         notes.append(f"{_QUOTAS}: {few(quotas)}")
@@ -153,13 +157,13 @@ def _name(obj: Raw) -> str:
     return str(obj["metadata"]["name"])
 
 
-def _halfway(api: client.Client, scan: scan_cluster.Scan, ignored: list[str]) -> Iterator[str]:
+def _halfway(api: client.Client, scan: scan_cluster.Scan, spared: set[str]) -> Iterator[str]:
     """The StatefulSets that may make pods from a template that they do not show.
 
     The ReplicaSets of a paused Deployment are among the objects of the scan.
     """
     for (_, kind, namespace, name, _), obj in scan.halfway.items():
-        if kind != "StatefulSet" or namespace in ignored:
+        if kind != "StatefulSet" or namespace in spared:
             continue
         revision = str(obj["status"].get("currentRevision"))
         segments = ("apis", "apps", "v1", "namespaces", namespace, "controllerrevisions", revision)
