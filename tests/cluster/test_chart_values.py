@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -299,6 +300,8 @@ def test_an_empty_key_is_the_default(values: dict[str, Any], tmp_path: Path) -> 
 NO_TERMS: dict[str, Any] = {
     "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}
 }
+VOLUME = "/extraVolumes/0/name"
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an affinity without terms, which the API server refuses": (
         {"affinity": {"nodeAffinity": NO_TERMS}},
@@ -392,11 +395,58 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "/resources/server/limits/memory",
     ),
     "flags as one text": ({"extraArgs": {"server": "--workers=4"}}, "/extraArgs/server"),
+    "a volume with a name in capitals": (
+        {"extraVolumes": [{"name": "CA"}]},
+        "/extraVolumes/0/name",
+    ),
+    "a volume with a name of ours": ({"extraVolumes": [{"name": "tls"}]}, "/extraVolumes/0/name"),
+    "a volume whose name is a number": ({"extraVolumes": [{"name": 1}]}, "/extraVolumes/0/name"),
+    "a label of the pods that is none": ({"podLabels": {"team": "a b"}}, "/podLabels/team"),
+    "a label of 64 letters": ({"podLabels": {"team": "x" * 64}}, "/podLabels/team"),
+    "the key of a label that is none": ({"podLabels": {"a b": "c"}}, "'a b'"),
+    "the key of an annotation that is none": (
+        {"podAnnotations": {"a/b/c": "d"}},
+        "'a/b/c'",
+    ),
+    "a label of nodes that is none": ({"nodeSelector": {"a": "b c"}}, "/nodeSelector/a"),
+    "a label that no object has": (
+        {"webhooks": {"repair.gpu-webhook.dev": {"objectSelector": {"matchLabels": {"a b": "c"}}}}},
+        "'a b'",
+    ),
+    "a priority class that cannot be": ({"priorityClassName": "a b"}, "/priorityClassName"),
+    "a CA with something before it on its line": (
+        {"certificates": {"caBundle": f" {PEM}"}},
+        "/certificates/caBundle",
+    ),
     "another value of the label that selects the pods": (
         {"podLabels": {"app.kubernetes.io/name": "other"}},
         "app.kubernetes.io/name",
     ),
 }
+
+
+# What API servers take, and looks odd.
+ODD: dict[str, dict[str, Any]] = {
+    "a CA after an empty line": {"caBundle": f"\n{PEM}"},
+    "a CA after a comment": {"caBundle": f"# ours\r\n{PEM}{PEM}"},
+}
+
+
+@pytest.mark.parametrize("certificates", ODD.values(), ids=ODD)
+def test_helm_takes_a_ca_as_programs_write_it(certificates: dict[str, Any], tmp_path: Path) -> None:
+    made = rendered(tmp_path, {"certificates": {"mode": "secret", **certificates}})
+    entry = made["MutatingWebhookConfiguration", "gpu-webhook"]["webhooks"][0]
+    assert b64decode(entry["clientConfig"]["caBundle"]).decode() == certificates["caBundle"]
+
+
+def test_helm_takes_all_keys_and_labels_that_are_valid(tmp_path: Path) -> None:
+    labels = {"a": "", "A_b.c": "x_Y.z-1", "sub.example.com/a": "x" * 63}
+    notes = {"Example.COM/a-B": "any text\n"}
+    given = {"podLabels": labels, "nodeSelector": labels, "podAnnotations": notes}
+    made = rendered(tmp_path, given)["Deployment", "gpu-webhook"]["spec"]["template"]
+    assert labels.items() <= made["metadata"]["labels"].items()
+    assert labels.items() <= made["spec"]["nodeSelector"].items()
+    assert notes.items() <= made["metadata"]["annotations"].items()
 
 
 @pytest.mark.parametrize(("values", "named"), WRONG.values(), ids=WRONG)

@@ -51,6 +51,14 @@ def test_the_schema_has_each_value_and_no_other() -> None:
     assert known - of_helm == {path for path, *_ in rows()}
 
 
+def test_the_names_of_our_volumes_are_reserved() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    name = schema["properties"]["extraVolumes"]["items"]["properties"]["name"]
+    deployment = yaml.safe_load((CHART / "base/deployment.yaml").read_text())
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    assert {*name["not"]["enum"]} == {each["name"] for each in volumes}
+
+
 def test_the_chart_has_the_version_of_the_program() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert [chart["version"], chart["appVersion"]] == [__version__, __version__]
