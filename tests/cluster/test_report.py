@@ -466,6 +466,35 @@ def test_a_pod_is_tried_as_its_controller_would_make_it(installed: Installed) ->
         cluster.kubectl("delete", "namespace", team)
 
 
+def test_what_a_policy_changes_is_tried_whatever_it_requests(installed: Installed) -> None:
+    """It gives a pod the GPU that its template does not have, and takes a toleration away."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
+    exists = [{"key": NVIDIA, "operator": "Exists"}]
+    tolerant = named(made_by("Deployment", pod(modern(), tolerations=exists), 0), "tolerant")
+    gets = named(made_by("Deployment", pod(), 0), "gets")
+    limits = json.dumps({NVIDIA: "1"})
+    container = "/spec/containers/0/resources"
+    expression = (
+        f'object.spec.tolerations.exists(t, t.?key.orValue("") == "{NVIDIA}") ? '
+        '[JSONPatch{op: "remove", path: "/spec/tolerations"}] : '
+        f'[JSONPatch{{op: "add", path: "{container}", value: {{"limits": {limits}}}}}]'
+    )
+    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
+
+    def left() -> list[str]:
+        rows = installed.report()[1]["owners"]
+        return [each["name"] for each in rows if each["namespace"] == team]
+
+    try:
+        cluster.client.create(tolerant, team)
+        cluster.client.create(gets, team)
+        assert left() == []
+        with mutating(cluster, "gpus", inside(team, rule), expression, lambda: bool(left())):
+            assert left() == ["gets", "tolerant"]
+    finally:
+        cluster.kubectl("delete", "namespace", team)
+
+
 def test_what_is_legacy_in_kube_system_does_not_need_the_webhook(installed: Installed) -> None:
     client, space = installed.cluster.client, "kube-system"
     before = installed.report()[1]["owners"]
@@ -495,6 +524,28 @@ def test_a_repair_of_a_modern_pod_that_ended_is_left(installed: Installed) -> No
     code, found = installed.report()
     assert (code, found["verdict"]) == (LEFT, "left")
     assert "repairs by GPU201 in the last 30 days" in found["answer"]
+
+
+def test_an_annotation_that_was_copied_is_no_repair(installed: Installed) -> None:
+    """What managedFields say of it, in a template, in its pods and in a pod of nobody."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
+    equal = [{"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}]
+    copied = pod(modern(), tolerations=equal)
+    copied["metadata"]["annotations"] = {"gpu-webhook.dev/repaired": "GPU201"}
+    repaired = named(pod(modern()), "repaired")
+    try:
+        for each in (named(copied, "copied"), made_by("Deployment", copied, 1), repaired):
+            cluster.client.create(each, team)
+        until(lambda: len(cluster.client.list("Pod", team)) == 3, "the pod of the Deployment")
+        found = installed.report()[1]
+        rows = [
+            (each["kind"], each["name"]) for each in found["owners"] if each["namespace"] == team
+        ]
+        assert rows == [("Pod", "repaired")]
+        assert [each for each in found["gaps"] if "dry run" in each] == []
+    finally:
+        cluster.kubectl("delete", "namespace", team, "--wait=false")
+        cluster.kubectl("-n", team, "delete", "pods", "--all", "--force", "--grace-period=0")
 
 
 def test_replicas_that_were_removed_took_their_counts_along(installed: Installed) -> None:
