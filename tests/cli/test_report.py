@@ -1228,7 +1228,8 @@ ALONE: dict[str, tuple[str, dict[str, str], Any, bool]] = {
     "a driver without GPUs": ("{}", {}, driven(NO_GPU), False),
     "a driver in GPU pods that run": ("{}", {}, driven(TOLERANT), False),
     "a driver in legacy pods": ("{}", {}, driven(LEGACY), True),
-    "a driver that the settings include": (ALL, {}, driven(NO_GPU), True),
+    "a driver that the settings include": (ALL, {}, driven(TOLERANT), True),
+    "a driver without GPUs, which the settings include": (ALL, {}, driven(NO_GPU), False),
     "a driver that a program is given, which may make pods": (
         "{}",
         {},
