@@ -42,7 +42,10 @@ def test_a_migrated_chart_makes_what_the_rules_made(
         assert _pods(after) == _pods(_by_rules(before))
         for pod in yaml.safe_load_all(after):
             answer = cluster.client.request(
-                "POST", "api/v1/namespaces/default/pods", pod, query={"dryRun": "All"}
+                "POST",
+                f"api/v1/namespaces/default/{pod['kind'].lower()}s",
+                pod,
+                query={"dryRun": "All"},
             )
             assert answer.ok, answer.message
 
@@ -89,7 +92,7 @@ def _pods(text: str) -> list[Any]:
     read = documents.read(text).documents
     pods = [each.data for each in read if each.data and not each.duplicates]
     for pod in pods:
-        for _, container in as_items(pod["spec"].get("containers")):
+        for _, container in as_items(as_map(pod.get("spec")).get("containers")):
             resources = {**as_map(container.get("resources"))}
             for section in ("limits", "requests"):
                 found = {k: quantity.parse(v) for k, v in as_map(resources.get(section)).items()}

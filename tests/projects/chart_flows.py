@@ -387,9 +387,38 @@ REQUESTED, PART, OTHER, UNKNOWN = (
     "may write them elsewhere than into the resources of a container, in kind Pod",
 )
 
+DATA = "may write them elsewhere than into the resources of a container, in kind ConfigMap"
+
+
+def of_file(data: str) -> Files:
+    """A chart with amounts in a file, which a ConfigMap has."""
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:"
+    key = "" if "Glob" in data else "\n  r: |"
+    data = data if data.startswith("{{-") else f"\n{data}"
+    return {
+        "templates/c.yaml": f"{head}{key}{data}\n",
+        "values.yaml": "file: cfg/r.yaml\n",
+        "cfg/r.yaml": f"limits:\n  {OLD}: 1\n",
+    }
+
+
 # Templates that write amounts not only as resources of a container, or not as they are; the second
 # text is in the reason.
 UNSURE: dict[str, tuple[Files, str]] = {
+    "a file of the chart as data": (of_file('{{ .Files.Get "cfg/r.yaml" | indent 4 }}'), DATA),
+    "lines of a file as data": (
+        of_file('{{- range .Files.Lines "cfg/r.yaml" }}\n    {{ . }}\n{{- end }}'),
+        DATA,
+    ),
+    "a file whose name is computed": (of_file("{{ .Files.Get .Values.file | indent 4 }}"), DATA),
+    "each of some files as data": (
+        of_file(
+            '{{- range $path, $_ := .Files.Glob "cfg/*" }}\n  {{ base $path }}: |\n'
+            "{{ $.Files.Get $path | indent 4 }}\n{{- end }}"
+        ),
+        DATA,
+    ),
+    "some files as a ConfigMap": (of_file('{{ (.Files.Glob "cfg/*").AsConfig | indent 2 }}'), DATA),
     "limits of values as requests": (of(pod(asking(_LIMITS_ALONE)), given(2)), REQUESTED),
     "the same with `with`, as JSON": (
         of(
@@ -668,6 +697,18 @@ KEPT: dict[str, Files] = {
         "values.yaml": f"pools:\n  a:\n    resources:\n      limits:\n        {OLD}: 1\n",
     },
     "all of the resources": of(pod(WHOLE), x=given(4), y=given(0)),
+    "resources in a file of the chart": {
+        "templates/p.yaml": pod('\n{{ .Files.Get "cfg/r.yaml" | indent 6 }}'),
+        "values.yaml": "x: 1\n",
+        "cfg/r.yaml": f"limits:\n  {OLD}: 1\n",
+    },
+    "data of files without amounts": {
+        **of_file('{{ (.Files.Glob "data/*").AsConfig | indent 2 }}'),
+        "cfg/r.yaml": "x: 1\n",
+        "data/x.yaml": "x: 1\n",
+        "values.yaml": f"resources: {given(1)}\n",
+        "templates/p.yaml": pod(WHOLE),
+    },
     "resources of each worker": of(
         workers("{{- toYaml .resources | nindent 6 }}"), all=over("{}", given(1), given(2, 2))
     ),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.formats.mentions import Comments
 from webhook.kube import pod
+from webhook.projects import read_files
 from webhook.projects.chart_files import NOTES
 from webhook.projects.seen_amounts import (
     ANY,
@@ -76,6 +77,7 @@ def of(texts: Sequence[tuple[str, str]], values: Iterable[Any], settings: Settin
     names = "|".join(map(re.escape, uses.names))
     bare = re.compile(rf"\}}\}}\s*[\"']?({names})[\"']?\s*\{{\{{")
     uses.bare = frozenset(found for _, text in texts for found in bare.findall(text))
+    uses.files = read_files.with_amounts(texts, uses.names[:-1])
     if any(each in text for _, text in texts for each in _READS):
         for _, text in texts:  # a map may be read from the text of a named template
             if "define" in text and any(each in text for each in uses.names):
@@ -223,6 +225,7 @@ class _File:
     def _set(self, step: _Step, seen: Seen) -> None:
         inside = replace(seen, source=_inside(seen, step.start))
         may_name = seen.is_parsed or self._uses.may_name(step.expression)
+        may_name = may_name and not read_files.is_glob(step.expression)
         key = replace(seen, source=_inside(seen, step.start, KEY)) if may_name else Seen()
         given = [seen] if step.word != "range" else [key, inside][-len(step.sets) :]
         for number, (each, made) in enumerate(zip(step.sets, given, strict=False)):
@@ -236,14 +239,14 @@ class _File:
         self._seen[at] = made if is_new else replace(made, source=None)
 
     def _value(self, given: Expression) -> Seen:
-        if isinstance(given, Text):
-            return Seen(texts=frozenset({given.value}))
-        if isinstance(given, Constant):
-            return Seen()
+        if isinstance(given, Text | Constant):
+            return Seen(texts=frozenset({given.value} if isinstance(given, Text) else ()))
         if isinstance(given, At):
             return self._member(given)
         if given.name in _INCLUDES:
             return self._included(given)
+        if read_files.is_read(given, self._uses.files):
+            return ANYTHING
         seen = [self._value(each) for each in given.arguments]
         if given.name == "tpl":
             seen = seen[:1]
@@ -266,7 +269,7 @@ class _File:
             seen = self._value(root)
         else:
             seen = self._variable(root) if root else self._open[-1].dot
-        if not given.members:
+        if not given.members or read_files.is_data(given):
             return seen
         last = given.members[-1]
         if last not in self._uses.leads and not (seen.is_parsed and last in self._uses.parsed):

@@ -75,6 +75,7 @@ class Uses:
     names_in: dict[str, frozenset[str]] = field(default_factory=dict)  # by members: names in them
     bare: frozenset[str] = frozenset()  # names that named templates write
     writes: set[str] = field(default_factory=set)  # named templates that write amounts
+    files: frozenset[str] = frozenset()  # with amounts, which templates may read
     looks: str = ""  # a function that looks at the names
     combines: str = ""  # a function that may put amounts together
     builds: str = ""  # a function that builds amounts
