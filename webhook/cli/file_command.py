@@ -20,7 +20,7 @@ from webhook.files.walk import STDIN
 from webhook.reports.escaping import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
@@ -136,15 +136,27 @@ def _of_files(args: SimpleNamespace, plan: Plan, named: list[str]) -> Plan:
 
 
 def together(args: SimpleNamespace, found: list[Judged], plan: Plan) -> list[Judged]:
+    """The results; amounts wait where those that belong to them do."""
+    from webhook.formats.legacy_pods import does_amounts
+
+    if not any(does_amounts(each.result) for each in found):
+        return found
+    from webhook.projects import outside_amounts
+
+    plan = _of_files(args, plan, arguments(args)[0])
+    found = _of_charts(found, plan)
+    return _held(found, outside_amounts.waiting([each.result for each in found], plan), plan)
+
+
+def _of_charts(found: list[Judged], plan: Plan) -> list[Judged]:
     """The results; amounts wait where edits of another file of their chart are not made."""
     reasons = {each.result.path: each.of_chart for each in found if each.of_chart}
     if not reasons:
         return found
     from webhook.files.source import STREAM
-    from webhook.formats.legacy_pods import does_amounts, with_amounts_held
+    from webhook.formats.legacy_pods import does_amounts
     from webhook.projects.held_together import groups
 
-    plan = _of_files(args, plan, arguments(args)[0])
     results = [each.result for each in found if each.of_chart or does_amounts(each.result)]
     planned = [each.path for each in results if each.path != STREAM]
     waits: dict[str, str] = {}
@@ -152,6 +164,13 @@ def together(args: SimpleNamespace, found: list[Judged], plan: Plan) -> list[Jud
         for path in group:
             others = (reasons[each] for each in group if each in reasons and each != path)
             waits[path] = next(others, "")
+    return _held(found, waits, plan)
+
+
+def _held(found: list[Judged], waits: Mapping[str, str], plan: Plan) -> list[Judged]:
+    """The results, where amounts wait for such reasons."""
+    from webhook.formats.legacy_pods import with_amounts_held
+
     return [
         judge(path, with_amounts_held(plan, why))
         if (why := waits.get(path := each.result.path, ""))

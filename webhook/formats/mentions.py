@@ -107,7 +107,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     has_blocks = source.path.endswith((*_WITH_SLASHES, *_WITH_EITHER))
     blocks = (_BLOCK_COMMENT,) if has_blocks else ()
     comments = _spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT, *blocks)
-    lines = Comments(source.text, _sign_of(source))
+    lines = Comments(source.text, sign_of(source))
     actions_at = _Actions(template)
     records = _spans(source.text, _RECORD)
     labels = Spans(right)
@@ -275,7 +275,7 @@ class Reported:
         return code in self._lines and bool(self._lines[code][line])
 
 
-def _sign_of(source: Source) -> re.Pattern[str]:
+def sign_of(source: Source) -> re.Pattern[str]:
     if source.path.endswith(_WITH_EITHER):
         return _EITHER
     return _SLASHES if source.path.endswith(_WITH_SLASHES) else _YAML_COMMENT

@@ -48,7 +48,7 @@ _OPT_OUT = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?(?:true\b|\
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file; its amounts wait for manual findings in the rest of its chart."""
-    chart = _chart_of(path)
+    chart = chart_of(path)
     if chart is None:
         return _of_no_chart(path, source, plan)
     plan = _planned(os.path.relpath(path, chart), source.text, plan)
@@ -73,7 +73,7 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
     given = value_files.files(path, plan) if legacy_pods.does_amounts(result) else {}
     if (named := given.get(own)) is None:
         return result
-    for chart in sorted({found for each in given if (found := _chart_of(each))}):
+    for chart in sorted({found for each in given if (found := chart_of(each))}):
         release = Question.of(chart, plan)
         if any(_of_file(named, release)) and (why := _why_wait(release)):
             name = os.path.relpath(chart, Path(path).parent)
@@ -84,7 +84,7 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
 
 def connected(path: str, plan: Plan) -> frozenset[str]:
     """The folders of the charts that need one another, around a file; none if it is in no chart."""
-    chart = _chart_of(os.path.realpath(path))
+    chart = chart_of(os.path.realpath(path))
     charts = [] if chart is None else closed([chart], around, plan.run)
     return frozenset(map(str, charts))
 
@@ -144,7 +144,7 @@ def _of_file(named: value_files.Named, release: Question[Path]) -> Iterator[_Out
     """What one file may give to charts of a release."""
     charts, texts = _texts(release)
     for values, names in _given(Question.of(named, release.plan)):
-        for_whom = {e for e in charts if not names or names & {_own_name(e), e.name}}
+        for_whom = {e for e in charts if not names or names & {own_name(e), e.name}}
         if for_whom and (names or given_values.are_read(values.before, texts)):
             name = os.path.relpath(named.file, release.about)
             stays = values.stays and f"{name}{values.stays}"
@@ -156,10 +156,10 @@ def _given(question: Question[value_files.Named]) -> list[tuple[Values, frozense
     """What a file gives to charts; the values of a chart itself are no such file."""
     file = question.about.file
     plan = replace(question.plan, held={}, left={}, is_values=False)
-    text, chart = text_of(file), _chart_of(file)
+    text, chart = text_of(file), chart_of(file)
     if chart and _planned(os.path.relpath(file, chart), text, plan).is_values:
         return []
-    its = plan if _is_in_run(plan)(file) else None
+    its = plan if is_in_run(plan)(file) else None
     named = replace(question.about, is_values=False) if chart else question.about
     return given_values.look(named, text, its, plan.settings)
 
@@ -177,7 +177,7 @@ def _why_imported(main: Path, plan: Plan) -> str:
     return where and f"{where} has import-values: which templates read the amounts is not known"
 
 
-def _is_in_run(plan: Plan) -> Callable[[str], bool]:
+def is_in_run(plan: Plan) -> Callable[[str], bool]:
     """A test whether a file, or what a link leads to, is among the files of the run."""
     is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
     return lambda file: not plan.named or is_met(os.path.realpath(file))
@@ -190,7 +190,7 @@ def _why_held(release: Question[Path]) -> str:
     texts: list[tuple[str, str]] = []
     templates: list[tuple[str, str, str, Plan | None]] = []
     plan = replace(release.plan, held={}, left={})
-    is_in_run = _is_in_run(plan)
+    is_given = is_in_run(plan)
     main = release.about
     for chart, file in _files_of_release(main, plan):
         text, name = text_of(file), os.path.relpath(file, main)
@@ -199,7 +199,7 @@ def _why_held(release: Question[Path]) -> str:
         texts.append((name, text))
         inside = os.path.relpath(file, chart)
         planned = _planned(inside, text, plan)
-        its = planned if is_in_run(file) else None
+        its = planned if is_given(file) else None
         if planned.is_values:
             seen = merged_values.look(file, name, text, its, plan.settings)
             values.setdefault(chart, {})[inside] = seen
@@ -303,15 +303,17 @@ def _names(chart: Path, inner: Path) -> set[str]:
     """The members under which a chart has values for one that it uses."""
     said = "".join(text_of(str(chart / each)) for each in DEPENDENCIES)
     aliases = (each["name"] for each in _ALIAS.finditer(said))
-    return {_own_name(inner), *aliases}
+    return {own_name(inner), *aliases}
 
 
-def _own_name(chart: Path) -> str:
+def own_name(chart: Path) -> str:
+    """The name in a chart; without one, that of its folder."""
     found = _NAME.search(text_of(str(chart / CHART)))
     return found["name"] if found else chart.name
 
 
-def _chart_of(path: str) -> Path | None:
+def chart_of(path: str) -> Path | None:
+    """The folder of the chart around a file; None if it is in none."""
     above = Path(os.path.abspath(path)).parents  # noqa: PTH100  # a link keeps its own name
     return next((each for each in above if (each / CHART).is_file()), None)
 
@@ -357,7 +359,7 @@ def _left(question: Question[tuple[str, str]]) -> dict[str, str]:
         plan = _planned(name, source.text, question.plan)
         if any(True for _ in legacy_pods.words(source.text, plan)):
             result, absent = migrate_text(source, plan), ""
-            if not _is_in_run(plan)(path):
+            if not is_in_run(plan)(path):
                 absent = f"{merged_values.ABSENT},"
             if absent or source.is_lossy:
                 result = result.undone("the file stays as it is")

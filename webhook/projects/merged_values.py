@@ -93,7 +93,8 @@ def after(
     path: str, name: str, text: str, plan: Plan | None, settings: Settings
 ) -> tuple[str, str]:
     """The text after such a run, and where a legacy name of an amount stays in it."""
-    if not any(each in text for each in settings.legacy_resources):
+    plain = text.replace("\\", "") if "\\" in text else text  # names of `--set` have escapes
+    if not any(each in plain for each in settings.legacy_resources):
         return text, ""
     if plan is None or "\ufffd" in text:  # not UTF-8
         return text, f"{name}{'' if plan else ABSENT}" if _names_it(text, settings) else ""
