@@ -143,6 +143,13 @@ GIVES = {
         },
         "secret.yaml (line 5)",
     ),
+    "binary data of a ConfigMap": (
+        {
+            "secret.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nbinaryData:\n"
+            f"  values.yaml: {ENCODED}\n"
+        },
+        "secret.yaml (line 5)",
+    ),
     "a List": (
         {
             "all.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: helm.fluxcd.io/v1\n"

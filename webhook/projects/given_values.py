@@ -184,11 +184,11 @@ def _members(obj: dict[str, Any], named: Named) -> Iterator[tuple[Path, Any]]:
 def _texts(obj: dict[str, Any], named: Named) -> Iterator[tuple[Path, Any]]:
     """The values in a ConfigMap or Secret."""
     keys = {key for key, _ in named.keys}
-    for member in ("data", "stringData"):
+    for member in ("data", "stringData", "binaryData"):
         for key, value in as_map(obj.get(member)).items():
             if not isinstance(value, str):
                 continue
-            is_encoded = obj["kind"] == "Secret" and member == "data"
+            is_encoded = member == "binaryData" or (obj["kind"] == "Secret" and member == "data")
             text = _decoded(value) if is_encoded else value
             if "values" in str(key) or str(key).endswith(YAML) or key in keys:
                 data = _read(text)
