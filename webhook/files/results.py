@@ -299,6 +299,8 @@ class Plan:
     is_patch: bool = False
     # The file has values of a chart, whatever members they have.
     is_values: bool = False
+    # Members of these values that no template of the chart reads.
+    unused: frozenset[str] = frozenset()
     # Stands for the run: what is known of other files holds for as long.
     run: object = field(default_factory=object, repr=False)
 

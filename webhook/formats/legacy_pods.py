@@ -10,6 +10,7 @@ driver's libraries.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,8 @@ OF_CHOICES = AMOUNTS | _CODES
 # Their patterns for text that no rule can read, without patterns that have no replacement.
 _WORDS = tuple(each for each in PATTERNS if each.code in _CODES and not each.idle)
 WHOLE = ("affinity", "volumes")  # fields in which any word may be a model, or a path of the driver
+# The begin of a member at the top of a map; any other text there has none.
+_MEMBER = re.compile(r"^(?:[\"']?(?P<name>[\w-]+)[\"']?[ \t]*:(?=\s)|[^\s#-])", re.MULTILINE)
 _UNTIL = "until both are changed, the webhook repairs the whole pod"
 
 
@@ -171,9 +174,32 @@ def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
     fields = ignored_annotations.IN_MANIFESTS.finditer(text)
     found += [(ignored_annotations.CODE, *m.span()) for m in fields]
     comments = Comments(text)
+    unused = _Members(text) if plan.unused else None
     for code, start, end in found:
+        if unused is not None and unused.around(start) in plan.unused:
+            continue
         if plan.asks(code) and not comments.hold(start):
             yield code, start, end
+
+
+def members(text: str, plan: Plan) -> set[str]:
+    """The members at the top of values that have such words."""
+    found, names = [*words(text, plan)], _Members(text)
+    return {name for _, start, _ in found if (name := names.around(start))}
+
+
+class _Members:
+    """The members at the top of a map in block style."""
+
+    def __init__(self, text: str) -> None:
+        found = [*_MEMBER.finditer(text)]
+        self._starts = [each.start() for each in found]
+        self._names = [each["name"] or "" for each in found]
+
+    def around(self, at: int) -> str:
+        """The name of the member with this place; empty if it is not known."""
+        number = bisect_right(self._starts, at) - 1
+        return self._names[number] if number >= 0 else ""
 
 
 def read_by_name(text: str, settings: Settings) -> int:

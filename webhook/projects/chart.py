@@ -43,6 +43,7 @@ _OWN = "values.yaml"
 _DEEPEST = 3  # charts in each other
 _NAME = re.compile(r"^name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _ALIAS = re.compile(r"\balias:[ \t]*[\"']?(?P<name>[-\w.]+)")
+_ELSEWHERE = re.compile(r"\brepository[\"']?:[ \t]*[\"']?(?!file://)[^\s\"']")
 _OPT_OUT = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?(?:true\b|\{{\{{)")
 
 
@@ -51,7 +52,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     chart = chart_of(path)
     if chart is None:
         return _of_no_chart(path, source, plan)
-    plan = _planned(os.path.relpath(path, chart), source.text, plan)
+    plan = _planned(os.path.relpath(path, chart), source.text, plan, chart)
     result = migrate_text(source, plan)
     if left := _left_beside(path, chart, plan) if legacy_pods.does_amounts(result) else {}:
         plan = replace(plan, left=left)
@@ -89,8 +90,28 @@ def connected(path: str, plan: Plan) -> frozenset[str]:
     return frozenset(map(str, charts))
 
 
-def _planned(name: str, text: str, plan: Plan) -> Plan:
-    return replace(plan, is_values=merged_values.are_values(Path(name).as_posix(), text))
+def _planned(name: str, text: str, plan: Plan, chart: Path | None = None) -> Plan:
+    """The plan for a file of this chart; `name` is relative to a chart."""
+    plan = replace(plan, is_values=merged_values.are_values(Path(name).as_posix(), text))
+    if chart is None or not plan.is_values or not (names := legacy_pods.members(text, plan)):
+        return plan
+    readers = _readers(Question.of(chart, plan))
+    unused = (each for each in names if not given_values.are_read({each: None}, readers))
+    return replace(plan, unused=frozenset(unused))
+
+
+@lru_cache(maxsize=64)
+def _readers(release: Question[Path]) -> list[str]:
+    """The texts of a release that may read a value: templates, and values that are templates."""
+    main, plan = release.about, release.plan
+    charts = _release(main, plan)
+    texts = [text_of(str(chart / name)) for chart in charts for name in DEPENDENCIES]
+    if any(map(_ELSEWHERE.search, texts)) or any(any(e.glob("charts/*.tgz")) for e in charts):
+        texts.append(" .Values ")  # templates that are not here may read any
+    for file, is_part in (each for chart in charts for each in files(chart)):
+        text = text_of(file)
+        texts += [text] if is_part or "{{" in text else []
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +219,7 @@ def _why_held(release: Question[Path]) -> str:
             return legacy_pods.is_read(f"{name} (line {line})")
         texts.append((name, text))
         inside = os.path.relpath(file, chart)
-        planned = _planned(inside, text, plan)
+        planned = _planned(inside, text, plan, chart)
         its = planned if is_given(file) else None
         if planned.is_values:
             seen = merged_values.look(file, name, text, its, plan.settings)
@@ -356,7 +377,7 @@ def _left(question: Question[tuple[str, str]]) -> dict[str, str]:
     path, name = question.about
     with suppress(UnreadableError, InputError):
         source = Source.of(path, read_regular(path)[0], lossy=True)
-        plan = _planned(name, source.text, question.plan)
+        plan = _planned(name, source.text, question.plan, chart_of(path))
         if any(True for _ in legacy_pods.words(source.text, plan)):
             result, absent = migrate_text(source, plan), ""
             if not is_in_run(plan)(path):
