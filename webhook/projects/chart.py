@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
 
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE
+from webhook.files.folder import repository
 from webhook.files.reading import UnreadableError, read_regular, text_of
 from webhook.files.source import CHART, Source
 from webhook.files.walk import Wanted, which_is_met
@@ -74,13 +75,20 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
     given = value_files.files(path, plan) if legacy_pods.does_amounts(result) else {}
     if (named := given.get(own)) is None:
         return result
-    for chart in sorted({found for each in given if (found := chart_of(each))}):
+    for chart in _charts(Question.of(repository(path) or str(Path(path).parent), plan)):
         release = Question.of(chart, plan)
-        if any(_of_file(named, release)) and (why := _why_wait(release)):
+        if (why := _why_wait(release)) and any(_of_file(named, release)):
             name = os.path.relpath(chart, Path(path).parent)
             why = f"the amounts of the chart {name}, which may get these values, wait: {why}"
             return migrate_text(source, legacy_pods.with_amounts_held(plan, why))
     return result
+
+
+@lru_cache(maxsize=4096)
+def _charts(question: Question[str]) -> list[Path]:
+    """The charts that may get values from the files of a repository, or of a folder in none."""
+    given = value_files.files(question.about, question.plan)
+    return sorted({found for each in given if (found := chart_of(each))})
 
 
 def connected(path: str, plan: Plan) -> frozenset[str]:
@@ -185,6 +193,7 @@ def _given(question: Question[value_files.Named]) -> list[tuple[Values, frozense
     return given_values.look(named, text, its, plan.settings)
 
 
+@lru_cache(maxsize=4096)
 def _why_wait(release: Question[Path]) -> str:
     """Why no amount of these charts is renamed, nor in the files that give them values."""
     return _why_imported(release.about, release.plan) or _why_held(release)

@@ -60,12 +60,19 @@ class Named:
 
 def files(path: str, plan: Plan) -> Mapping[str, Named]:
     """The files that may give values to a chart: of its repository, and of the run."""
-    root = repository(path) if plan.named else ""
     words = (*_WORDS, *map(str.encode, plan.settings.legacy_resources))
-    beside = tuple(each for each in plan.named if not root or repository(each) != root)
+    root = repository(path) if plan.named else ""
+    return _of_repository(plan.run, root, plan.named, words, below=plan.below)
+
+
+@lru_cache(maxsize=4)
+def _of_repository(
+    run: object, root: str, named: tuple[str, ...], words: tuple[bytes, ...], *, below: bool
+) -> dict[str, Named]:
+    beside = tuple(each for each in named if not root or repository(each) != root)
     found: dict[str, Named] = {}
-    for places, below in (((root,), True), (beside, plan.below)):
-        made = _files(plan.run, places, words, below=below) if any(places) else {}
+    for places, is_below in (((root,), True), (beside, below)):
+        made = _files(run, places, words, below=is_below) if any(places) else {}
         found |= {f: each for f, each in made.items() if f not in found or each.is_values}
     return found
 
