@@ -44,7 +44,7 @@ HELM, APPLY, TRY_IT, LIVE, INVENTORY, STATUS, *NEW_KEYS, _BOTH = blocks("install
 STOP, IGNORE, PUT_BACK, HELM_BACK = blocks("break-glass")
 (TAKE_OVER,) = blocks("upgrade")
 # test_report.py tries the report, tests/telemetry the logs.
-_REPORT, _LOGS, HELM_REMOVE, REMOVE = blocks("uninstall")
+_REPORT, _LOGS, HELM_REMOVE, REMOVE, COPIES = blocks("uninstall")
 # A command has a flag; the page also speaks of `kubectl apply` as such.
 COMMANDS = re.findall(r"`(helm [^`]* -[^`]+)`", page("upgrade"))
 
@@ -113,6 +113,8 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
     assert "pod/probe created" in _probe(cluster)  # the namespace enforces `restricted`
     for component in COMPONENTS:
         run(f"kubectl apply -k manifests/{component}", cluster, shell)
+    found = [line.split()[:2] for line in run(COPIES, cluster, shell).splitlines()]
+    assert ["MutatingWebhookConfiguration", "gpu-webhook"] in found
     run(REMOVE.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
     for kind in KINDS:
         assert cluster.client.list(kind) == [], "it would call a Service that is gone"

@@ -41,7 +41,7 @@ RESTRICTED: Raw = {  # of a container: what Pod Security asks for at most
 }
 _TRIALS = 5  # a quota names only what it limits, and each quota and LimitRange refuses alone
 _SMALL = {"cpu": "1m", "memory": "8Mi", "ephemeral-storage": "1Mi"}
-_MINIMUM = re.compile(r"minimum (cpu|memory|ephemeral-storage) usage per \w+ is ([^\s,]+)")
+_MINIMUM = re.compile(r"minimum (cpu|memory|ephemeral-storage) usage per \w+ is (\w+(?:\.\w+)?)")
 _ROLES = ("gpu-webhook", SECRET)  # the ClusterRoles of an installation
 _GROUP = ("apis", "admissionregistration.k8s.io", "v1")
 _FORBIDDEN = 403
