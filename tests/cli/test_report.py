@@ -742,16 +742,26 @@ PRIVILEGED = {
     "tolerations": [{"key": "a"}],
     "volumes": [{"name": "v", "hostPath": {"path": "/"}}],
 }
-REFUSALS: dict[str, tuple[Any, int, int]] = {
-    "of a template without GPUs, once": (PRIVILEGED, 1, SAFE),
-    "of a template without GPUs, twice": (PRIVILEGED, 2, UNKNOWN),
-    "of a template with GPUs": (MODERN, 1, UNKNOWN),
+FULL = Refused(403, "exceeded quota")
+RIGHT = Refused(403, 'User "ann" cannot create resource "pods" in API group ""')
+DOWN = Refused(500, "failed calling webhook")
+REFUSALS: dict[str, tuple[Any, list[Refused], int]] = {
+    "of a template without GPUs, once": (PRIVILEGED, [FULL], SAFE),
+    "of a template without GPUs, twice": (PRIVILEGED, [FULL, FULL], SAFE),
+    "for want of a right": (PRIVILEGED, [RIGHT, RIGHT], UNKNOWN),
+    "by a webhook that is down": (PRIVILEGED, [FULL, DOWN], UNKNOWN),
+    "of a template with GPUs": (MODERN, [FULL], UNKNOWN),
 }
 
 
-@pytest.mark.parametrize(("spec", "times", "code"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("spec", "refusals", "code"), REFUSALS.values(), ids=REFUSALS)
 def test_a_pod_without_gpus_is_tried_once_more_without_what_is_refused(
-    spec: Any, times: int, code: int, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+    spec: Any,
+    refusals: list[Refused],
+    code: int,
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its ServiceAccount may be missing, or Pod Security may forbid it."""
     monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
@@ -762,8 +772,8 @@ def test_a_pod_without_gpus_is_tried_once_more_without_what_is_refused(
 
     def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
         sent.append(pod)
-        if len(sent) <= times:
-            raise Refused(403, "no")
+        if len(sent) <= len(refusals):
+            raise refusals[len(sent) - 1]
         return json.dumps(pod).encode(), []
 
     monkeypatch.setattr(Client, "dry_run", dry_run)

@@ -57,6 +57,11 @@ ANSWERS: dict[str, tuple[list[str], dict[str, str], bool]] = {
         True,
     ),
     "a minimum of the whole pod": ([QUOTA, POD], {**SMALL, "cpu": "20m"}, True),
+    "the same in a request of none": (
+        ["minimum memory usage per Pod is 64Mi.  No request is specified"],
+        {"memory": "64Mi"},
+        True,
+    ),
     "a quota that is full": ([OTHER], {}, False),
     "the same again": ([QUOTA, QUOTA], SMALL, False),
     "minimums that exclude each other": (

@@ -51,7 +51,7 @@ _UNTRIED = "whether pods need what the webhook adds: no dry run of pods of"
 # does not count: a cluster with a mesh may have thousands of templates.
 _SECONDS = 60.0
 _QUICK = 0.1  # seconds
-_NOT_FOUND = 404
+_FORBIDDEN, _NOT_FOUND = 403, 404
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
 _GENERAL = "nvidia.com/gpu"  # the taint of GPU nodes, whatever they offer
@@ -133,7 +133,7 @@ class Trials:
             return {}
         key = named.namespace, _whole(pod) if is_changed and names else _decisive(pod)
         if key not in self._known:
-            self._known[key] = self._added(pod, named.namespace, is_plain=not names)
+            self._known[key] = self._added(pod, named.namespace, names)
         found = self._known[key]
         if named.kind == "DaemonSet" and not (is_changed and _tolerates_one(pod, names)):
             # Its controller makes none on nodes that its template does not allow.
@@ -154,10 +154,11 @@ class Trials:
         taints = [*settings.taints, *(Taint(name, _UNKNOWN) for name in (*names, _GENERAL))]
         return bool(names) and not all(map(there.tolerate, taints))
 
-    def _added(self, pod: Raw, namespace: str, *, is_plain: bool) -> dict[str, str]:
+    def _added(self, pod: Raw, namespace: str, names: set[str]) -> dict[str, str]:
         """What the rules add to it that change it, in the words of their warnings.
 
-        A pod without GPUs that is refused is tried once more without what may be refused.
+        A pod that only other admission may change, and that is refused, is tried once more without
+        what may be refused. If a full quota or a policy refuses that, too, no such pod can be made.
         """
         if not self._is_called:
             raise Fault("the webhook repairs nothing")
@@ -167,9 +168,14 @@ class Trials:
         try:
             text, warnings = self._tried(pods, pod)
         except Refused:
-            if not is_plain:
+            if self._may_lack(pod, names):
                 raise
-            text, warnings = self._tried(pods, _plain(pod))
+            try:
+                text, warnings = self._tried(pods, _plain(pod))
+            except Refused as refused:
+                if _is_by_right(refused):
+                    raise
+                return {}
         codes = filter(is_repair, codes_of(answers.read(text)))
         return {code: _message(code, warnings) for code in codes}
 
@@ -179,6 +185,11 @@ class Trials:
             return self._api.dry_run(path, pod)
         finally:
             self._seconds -= max(time.monotonic() - started - _QUICK, 0.0)
+
+
+def _is_by_right(refused: Refused) -> bool:
+    """Whether a right is missing or the server failed: then no admission refused the pod."""
+    return refused.status != _FORBIDDEN or "cannot create resource" in str(refused)
 
 
 def _pod(obj: Raw, template: Raw) -> Raw:
