@@ -158,6 +158,11 @@ def test_a_jinja_template_that_reads_the_amount_by_name_waits(value: str) -> Non
     assert Report((result,)).exit_code() == MANUAL
 
 
+def test_a_byte_order_mark_of_values_holds_nothing(tmp_path: Path) -> None:
+    files = {"templates/p.yaml": pod(MADE), "values.yaml": f"\ufeff{resources(2)}"}
+    assert looked_at(tmp_path, files)["values.yaml"].new_text == resources(2, name=NEW)
+
+
 def test_a_comment_of_a_template_holds_nothing(tmp_path: Path) -> None:
     files = {
         "templates/p.yaml": f"{{{{/* {OLD} */}}}}\n" + pod(MADE),

@@ -49,9 +49,12 @@ def read_regular(path: str, limit: int = LIMIT) -> tuple[bytes, os.stat_result]:
 
 
 def text_of(file: str) -> str:
-    """The text of a file that is needed for another file; empty if it cannot be read."""
+    """The text of a file that is needed for another file, without a byte order mark.
+
+    Empty if it cannot be read.
+    """
     with suppress(UnreadableError):  # reported with the file itself
-        return read_regular(file)[0].decode(errors="replace")
+        return read_regular(file)[0].decode("utf-8-sig", errors="replace")
     return ""
 
 
