@@ -76,8 +76,11 @@ def waiting(results: Iterable[FileResult], plan: Plan) -> dict[str, str]:
         each for each in nodes if each.has_values and (each.charts == frozenset() or not each.keeps)
     ]
     for by in waits:  # the list grows
-        met = [each for each in rest if each.meets(by)]
-        rest = [each for each in rest if each not in met]
+        met: list[_Node] = []
+        apart: list[_Node] = []
+        for each in rest:
+            (met if each.meets(by) else apart).append(each)
+        rest = apart
         for each in met:
             why = _why(each, by)
             reasons |= dict.fromkeys(each.paths, why)
@@ -106,6 +109,7 @@ class _Nodes:
         self._known, self._plan = known, plan
         self._is_in_run = chart.is_in_run(plan)
         self._groups: dict[str, _Group] = {}
+        self._connected: dict[Path, frozenset[str]] = {}  # the folders of its group, by chart
         self._roots: dict[str, str] = {}
 
     def found(self) -> Iterator[_Node]:
@@ -158,7 +162,9 @@ class _Nodes:
         is_values = not is_part and merged_values.are_values(Path(inside).as_posix(), text)
         if not (is_part or is_values):
             return False
-        folders = chart.connected(file, self._plan)
+        if its not in self._connected:
+            self._connected[its] = chart.connected(file, self._plan)
+        folders = self._connected[its]
         group = self._groups.setdefault(min(folders), _Group(self._root(file), folders))
         result = self._known.get(file)
         if result is not None and legacy_pods.does_amounts(result):
