@@ -111,8 +111,7 @@ def _planned(name: str, text: str, plan: Plan, chart: Path | None = None) -> Pla
 @lru_cache(maxsize=64)
 def _readers(release: Question[Path]) -> list[str]:
     """The texts of a release that may read a value: templates, and values that are templates."""
-    main, plan = release.about, release.plan
-    charts = _release(main, plan)
+    charts = _release(release)
     texts = [text_of(str(chart / name)) for chart in charts for name in DEPENDENCIES]
     if any(map(_ELSEWHERE.search, texts)) or any(any(e.glob("charts/*.tgz")) for e in charts):
         texts.append(" .Values ")  # templates that are not here may read any
@@ -137,14 +136,16 @@ class Question(Generic[T]):
         return cls(about, (*options, plan.excluded), plan)
 
 
-def _release(chart: Path, plan: Plan) -> list[Path]:
+@lru_cache(maxsize=4096)
+def _release(release: Question[Path]) -> tuple[Path, ...]:
     """All charts that may be installed together with this one."""
-    return closed(closed([chart], users, plan.run), used, plan.run)
+    run = release.plan.run
+    return tuple(closed(closed([release.about], users, run), used, run))
 
 
-def _files_of_release(chart: Path, plan: Plan) -> Iterator[tuple[Path, str]]:
+def _files_of_release(release: Question[Path]) -> Iterator[tuple[Path, str]]:
     """The files of all charts that may be installed together, each with its chart."""
-    return ((each, file) for each in _release(chart, plan) for file, _ in files(each))
+    return ((each, file) for each in _release(release) for file, _ in files(each))
 
 
 class _Outside(NamedTuple):
@@ -163,7 +164,7 @@ def _outside(release: Question[Path]) -> list[_Outside]:
 @lru_cache(maxsize=64)
 def _texts(release: Question[Path]) -> tuple[list[Path], list[str]]:
     """The charts of a release, and the texts that may read values."""
-    own = [*_files_of_release(release.about, release.plan)]
+    own = [*_files_of_release(release)]
     charts = [*dict.fromkeys(chart for chart, _ in own)]
     places = (str(chart / name) for chart in charts for name in DEPENDENCIES)
     return charts, [text_of(file) for file in (*(file for _, file in own), *places)]
@@ -196,14 +197,14 @@ def _given(question: Question[value_files.Named]) -> list[tuple[Values, frozense
 @lru_cache(maxsize=4096)
 def _why_wait(release: Question[Path]) -> str:
     """Why no amount of these charts is renamed, nor in the files that give them values."""
-    return _why_imported(release.about, release.plan) or _why_held(release)
+    return _why_imported(release) or _why_held(release)
 
 
-def _why_imported(main: Path, plan: Plan) -> str:
+def _why_imported(release: Question[Path]) -> str:
     """Why amounts wait where a chart takes values of a chart inside into its own."""
-    named = (str(each / name) for each in _release(main, plan) for name in DEPENDENCIES)
+    named = (str(each / name) for each in _release(release) for name in DEPENDENCIES)
     found = next((each for each in named if "import-values" in text_of(each)), "")
-    where = found and os.path.relpath(found, main)
+    where = found and os.path.relpath(found, release.about)
     return where and f"{where} has import-values: which templates read the amounts is not known"
 
 
@@ -222,7 +223,7 @@ def _why_held(release: Question[Path]) -> str:
     plan = replace(release.plan, held={}, left={})
     is_given = is_in_run(plan)
     main = release.about
-    for chart, file in _files_of_release(main, plan):
+    for chart, file in _files_of_release(release):
         text, name = text_of(file), os.path.relpath(file, main)
         if line := legacy_pods.read_by_name(text, plan.settings):
             return legacy_pods.is_read(f"{name} (line {line})")
@@ -235,9 +236,7 @@ def _why_held(release: Question[Path]) -> str:
             values.setdefault(chart, {})[inside] = seen
         else:
             templates.append((file, name, text, its))
-    texts += (
-        (os.path.relpath(file, main), said) for file, said in map(notes, _release(main, plan))
-    )
+    texts += ((os.path.relpath(file, main), said) for file, said in map(notes, _release(release)))
     outside = _outside(release)
     every = [each for its_own in values.values() for each in its_own.values()]
     every += [each.values for each in outside]
@@ -310,7 +309,7 @@ def _why_left_alone(path: str, source: Source, plan: Plan, release: Question[Pat
 def _opt_outs(release: Question[Path]) -> list[tuple[str, str]]:
     """The files with opt-out labels, and where these are."""
     main, found = release.about, []
-    for _, file in _files_of_release(main, release.plan):
+    for _, file in _files_of_release(release):
         text = text_of(file)
         for each in _OPT_OUT.finditer(text):
             if not Comments(text).hold(each.start()):
