@@ -177,9 +177,10 @@ def test_what_may_not_be_read_or_written_is_told(tmp_path: Path) -> None:
     assert (folder / "fixed" / "c.yaml").read_text() == LEGACY
 
 
-# All that it needs is loaded before the rights go: the interpreter itself may be in root's home.
+# All that it needs is loaded before the rights go: the interpreter itself may be in root's home,
+# so a first run does the same work, and nothing is imported afterwards (codecs are imported, too).
 _RUN = """
-import importlib, os, pkgutil, sys
+import importlib, os, pathlib, pkgutil, sys, tempfile
 sys.path.insert(0, sys.argv.pop(1))
 user = int(sys.argv.pop(1))
 import webhook.cli.report_console
@@ -188,10 +189,16 @@ for room in ("yamlpatch", "files", "templates", "formats", "projects", "reports"
     path = importlib.import_module(f"webhook.{room}").__path__
     for each in pkgutil.iter_modules(path, f"webhook.{room}."):
         importlib.import_module(each.name)
-main(["scan", "--exit-zero", os.devnull])
+with tempfile.TemporaryDirectory() as first:
+    pathlib.Path(first, "a.yaml").write_bytes(pathlib.Path("a.yaml").read_bytes())
+    main(["migrate", first])
 sys.stdout.flush()
 print("---", flush=True)
 os.setuid(user)
+class Unreadable:
+    def find_spec(self, name, *rest):
+        raise ImportError(name + " is loaded after the rights went")
+sys.meta_path.insert(0, Unreadable())
 sys.exit(main())
 """
 
