@@ -106,6 +106,10 @@ FIELDS: list[Raw] = [
 ]  # fmt: skip
 
 
+# The API server sends the manager of each apply, since it must have one (KEP-555).
+_MANAGER = {server_side: "kubectl"}
+
+
 @st.composite
 def manifest_of(draw: st.DrawFn) -> Raw:
     limits, fields = draw(st.sampled_from(LIMITS)), draw(st.sampled_from(FIELDS))
@@ -141,7 +145,7 @@ def applied_in_turn(
         if position in away:
             author.live = tool(live, manifest)
         else:
-            made, last = author.sends(tool(live, manifest)), made
+            made, last = author.sends(tool(live, manifest), _MANAGER.get(tool, "")), made
         before = manifest
     return last, made
 
