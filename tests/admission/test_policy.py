@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.hostile.wire import review
-from webhook.admission.decide import Decider, Early
+from webhook.admission.decide import PATHS, Decider, Early
 from webhook.admission.review import dump, parse
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.rules import GUARD, POLICY, RULES
@@ -71,13 +72,18 @@ class Court:
     """Answers by these settings, nodes and rules."""
 
     def __init__(
-        self, *, fresh: bool = True, settings: str = SETTINGS, known_until: float = inf
+        self,
+        *,
+        fresh: bool = True,
+        settings: str = SETTINGS,
+        known_until: float = inf,
+        nodes: Inventory = NODES,
     ) -> None:
         self.metrics = Counted()
         self._decider = Decider(
             RULES,
             settings_file.parse(settings),
-            NODES,
+            nodes,
             Log(os.open(os.devnull, os.O_WRONLY)),
             policy=POLICY,
             guards=GUARD,
@@ -87,9 +93,15 @@ class Court:
         )
 
     def judge(
-        self, what: Any, namespace: str, *, may_wait: bool = True, **request: Any
+        self,
+        what: Any,
+        namespace: str,
+        *,
+        may_wait: bool = True,
+        path: str = "/validate",
+        **request: Any,
     ) -> dict[str, Any]:
-        road = partial(self._decider.answer, "/validate", moment=ARRIVED, may_wait=may_wait)
+        road = partial(self._decider.answer, path, moment=ARRIVED, may_wait=may_wait)
         return self._ask(road, what, namespace, request)
 
     def validate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
@@ -261,7 +273,40 @@ def test_only_a_denial_for_capacity_waits_for_a_newer_inventory(
         assert "[not denied: the nodes may have changed just now]" in answer["warnings"][0]
 
 
-def test_a_workload_waits_for_nothing() -> None:
+OF_NOBODY = replace(NODES, watched=True)
+OF_A_WATCHER = replace(OF_NOBODY, whitelists={USUAL: "", STRICT: ""})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "known_until", "namespace", "waits"),
+    [
+        pytest.param(OF_A_WATCHER, 99.0, "new", True, id="not received: it waits"),
+        pytest.param(OF_A_WATCHER, 100.0, "new", False, id="not there: answered at once"),
+        pytest.param(OF_A_WATCHER, 0.0, USUAL, False, id="received: answered at once"),
+        pytest.param(OF_NOBODY, 0.0, "new", False, id="no right to list namespaces: at once"),
+        pytest.param(NODES, 0.0, "new", False, id="of a file: at once"),
+    ],
+)
+@pytest.mark.parametrize("path", PATHS)
+def test_a_review_of_a_namespace_that_the_watcher_has_not_received_waits_for_it(
+    *, nodes: Inventory, known_until: float, namespace: str, waits: bool, path: str
+) -> None:
+    court = Court(known_until=known_until, nodes=nodes)
+    if waits:
+        with pytest.raises(Early):
+            court.judge(asking(1), namespace, path=path)
+        assert not court.metrics.reviews, "it is counted once: with its answer"
+    else:
+        court.judge(asking(1), namespace, path=path)
+    assert court.judge(asking(1), namespace, may_wait=False, path=path)["allowed"]
+
+
+def test_what_the_webhook_does_not_handle_does_not_wait_for_its_namespace() -> None:
+    court = Court(known_until=0.0, nodes=OF_A_WATCHER)
+    assert court.judge({"apiVersion": "v1", "kind": "ConfigMap"}, "new")["allowed"]
+
+
+def test_a_workload_of_a_known_namespace_waits_for_nothing() -> None:
     what, request = deployment(asking(9))
     answer = Court(settings=OF_CAPACITY, known_until=0.0).judge(what, STRICT, **request)
     assert answer["warnings"][0].endswith(f"[its pods WILL BE REFUSED in namespace {STRICT}]")

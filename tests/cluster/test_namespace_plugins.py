@@ -38,8 +38,17 @@ SELECTING = {"one-model": f"{MODEL}=Tesla-K80", "two-values": f"{MODEL}=Tesla-P1
 TOLERATING = "scheduler.alpha.kubernetes.io/defaultTolerations"
 TEAM = {"key": "team", "operator": "Exists"}
 SETTINGS = {
-    "policy": {"overrides": [{"namespaces": ["tolerating"], "rules": {"GPU301": "enforce"}}]},
-    "capacity": {"rememberedHours": 0, "joiningMinutes": 0},
+    "policy": {
+        "overrides": [
+            {"namespaces": ["tolerating"], "rules": {"GPU301": "enforce"}},
+            {"labels": {"tier": "limited"}, "rules": {"GPU304": "enforce"}},
+        ]
+    },
+    "capacity": {
+        "rememberedHours": 0,
+        "joiningMinutes": 0,
+        "limits": [{"labels": {"tier": "limited"}, "gpus": {NVIDIA: 1}}],
+    },
 }
 EXISTS = {"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}
 
@@ -109,6 +118,33 @@ def test_a_whitelist_that_allows_it(cluster: ControlPlane) -> None:
     answer = created(cluster, "lenient", pod(alpha()), "legacy")
     assert answer.ok, answer.message
     assert EXISTS in answer.body["spec"]["tolerations"]
+
+
+def test_the_first_pod_of_a_new_namespace_gets_its_toleration(cluster: ControlPlane) -> None:
+    """Of a chart with `--create-namespace`, or of a controller that makes namespaces."""
+    for number in range(4):
+        namespace = cluster.make_namespace(f"new-{number}")
+        answer = created(cluster, namespace, pod(modern()), "first")
+        assert answer.ok, answer.message
+        assert EXISTS in answer.body["spec"]["tolerations"]
+
+
+def test_the_first_pod_of_a_new_namespace_is_judged_by_its_labels(cluster: ControlPlane) -> None:
+    cluster.make_namespace("new-limited", {"tier": "limited"})
+    answer = created(cluster, "new-limited", pod(modern(2)), "first")
+    assert not answer.ok
+    assert "GPU304" in answer.message
+
+
+def test_the_first_pod_of_a_new_namespace_that_forbids_it_is_left_alone(
+    cluster: ControlPlane,
+) -> None:
+    metadata = {"name": "new-strict", "annotations": {WHITELIST: json.dumps(LIFE_CYCLE)}}
+    cluster.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    until(lambda: cluster._is_populated("new-strict"), "the service account")
+    answer = created(cluster, "new-strict", pod(modern()), "first")
+    assert answer.ok, answer.message
+    assert EXISTS not in answer.body["spec"]["tolerations"]
 
 
 @pytest.mark.parametrize("gpus", [alpha, modern])

@@ -20,37 +20,44 @@ from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.rules import POLICY, RULES
 from webhook.serving import waiting
 from webhook.serving.asgi import AdmissionApp
-from webhook.serving.waiting import MOST_BYTES, MOST_WAITING, Waiting
+from webhook.serving.waiting import MOST_BYTES, MOST_WAITING, Waiting, latest
 from webhook.settings import file as settings_file
 from webhook.telemetry.logs import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
 GPU = "nvidia.com/gpu"
 ENFORCED = "policy: {rules: {GPU301: enforce}}\n"
 
 
-def nodes(gpus: int) -> Inventory:
-    return Inventory((NodeClass({}, gpus={GPU: gpus}, nodes=("a",)),))
+def nodes(gpus: int, namespaces: Sequence[str] = ()) -> Inventory:
+    whitelists = dict.fromkeys(namespaces, "")
+    classes = (NodeClass({}, gpus={GPU: gpus}, nodes=("a",)),)
+    return Inventory(classes, whitelists=whitelists, watched=bool(namespaces))
 
 
 class Bench:
-    """A worker whose watcher has more GPUs when it has looked so often, or never."""
+    """A worker whose watcher has more GPUs when it has looked so often, or never.
 
-    def __init__(self, confirmed_after: float, gpus: int = 8, more: int = 8) -> None:
+    It has the namespace of the pod from the start, or when it has looked so often.
+    """
+
+    def __init__(
+        self, confirmed_after: float, gpus: int = 8, more: int = 8, *, received_after: float = 0
+    ) -> None:
         log = Log(os.open(os.devnull, os.O_WRONLY))
         settings = settings_file.parse(ENFORCED)
         self._after, self.looks = confirmed_after, 0
 
         def decider(gpus: int) -> Decider:
-            known = self._known_until
-            return Decider(RULES, settings, nodes(gpus), log, policy=POLICY, known_until=known)
+            namespaces = ["default", *(["ada"] if self.looks >= received_after else [])]
+            there, known = nodes(gpus, namespaces), self._known_until
+            return Decider(RULES, settings, there, log, policy=POLICY, known_until=known)
 
         def catch_up() -> float:
             self.looks += 1
-            if self._known_until() == inf:
-                endpoint.use(decider(more))
+            endpoint.use(decider(more if self._known_until() == inf else gpus))
             return self._known_until()
 
         endpoint = Endpoint(decider(gpus), str)
@@ -122,6 +129,30 @@ def test_a_denial_waits_for_a_newer_inventory(
     assert says is (after == inf and gpus > 8)
 
 
+@pytest.mark.parametrize(
+    ("received", "confirmed", "gpus", "allowed", "looks"),
+    [
+        pytest.param(3, inf, 8, True, 3, id="received: answered at once"),
+        pytest.param(inf, 4, 8, True, 4, id="not received, and confirmed: there is none"),
+        pytest.param(3, 6, 9, False, 6, id="a denial for capacity waits for the nodes, too"),
+        pytest.param(3, inf, 9, True, 20, id="and is a warning at the end of the same time"),
+        pytest.param(inf, inf, 8, True, 20, id="never received: answered at the end of the time"),
+    ],
+)
+def test_a_review_of_a_new_namespace_waits_until_the_watcher_has_it(
+    *, received: float, confirmed: float, gpus: int, allowed: bool, looks: int
+) -> None:
+    bench = Bench(confirmed, received_after=received)
+    began = time.monotonic()
+    answer = run(bench.ask(gpus, "3s"))
+    took = time.monotonic() - began
+    assert answer["allowed"] is allowed
+    if looks < 20:
+        assert bench.looks == looks
+    else:
+        assert took == pytest.approx(1.2, abs=0.15), "half of the time that it has"
+
+
 def test_other_reviews_are_answered_while_some_wait() -> None:
     async def both() -> bool:
         bench = Bench(inf)
@@ -136,7 +167,7 @@ def test_other_reviews_are_answered_while_some_wait() -> None:
 
 
 def held(waiting: Waiting, size: int, count: int, end: float) -> list[asyncio.Task[None]]:
-    return [asyncio.create_task(waiting.until(1.0, size, end)) for _ in range(count)]
+    return [asyncio.create_task(waiting.until(1.0, size, latest(end))) for _ in range(count)]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,11 @@ _POD = (ROOT,)  # the place of the pod in a Pod
 
 
 class Early(Exception):  # noqa: N818 - what happened
-    """The denial needs an inventory that is newer than the review."""
+    """The answer needs an inventory that is newer than the review, or that has its namespace."""
+
+    def __init__(self, namespace: str = "") -> None:
+        super().__init__(namespace)
+        self.namespace = namespace
 
 
 class Question(NamedTuple):
@@ -107,11 +111,16 @@ class Decider:
 
         A pod is denied for capacity only if the inventory is known to be as new as this moment.
         Otherwise Early is raised, or if nothing more can be waited for, the denial is a warning.
+        Early is also raised for a namespace that the watcher has not received yet: its labels
+        choose the modes of the rules, and its annotations the tolerations that may be added.
         """
         began = perf_counter()
         question = self._asks[path](review.request)
         if question is None:
             return self._recorder.passed(path, review, began)
+        namespace = review.request["namespace"]
+        if may_wait and self.is_new(namespace) and self.known_until() < moment:
+            raise Early(namespace)
         came = self._of_view(path, review, question.obj, moment) if question.has_view else None
         if came is None:
             made, cx = self._made(review, question)
@@ -124,6 +133,10 @@ class Decider:
                 made.foretold = [replace(each, may_run=True) for each in made.foretold]
             came = self._outcome(path, review, question, made, cx)
         return self._recorder.answer(path, review, question.obj, began, came)
+
+    def is_new(self, namespace: str) -> bool:
+        """Whether the watcher lists namespaces, but the inventory has not got this one yet."""
+        return self.inventory is not None and self.inventory.is_new(namespace)
 
     def _of_view(self, path: str, review: Review, pod: Raw, moment: float) -> Outcome | None:
         """The outcome of all pods with the view of this one; None if the whole pod must be judged.

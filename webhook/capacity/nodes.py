@@ -197,6 +197,10 @@ class Inventory:
         """
         return not self.watched or namespace in self.whitelists
 
+    def is_new(self, namespace: str) -> bool:
+        """Whether the watcher lists namespaces, but has not received this one yet."""
+        return bool(self.whitelists) and not self.knows(namespace)
+
     def whitelist(self, namespace: str) -> str | None:
         """The namespace's whitelist of tolerations, empty if it has none; None if unknown."""
         return self.whitelists.get(namespace, "") if self.knows(namespace) else None

@@ -14,10 +14,11 @@ inventory has them. Taints of the node life cycle, of the autoscaler and of Karp
 
 If the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` of the namespace does not
 allow the toleration, it is not added, because the plugin PodTolerationRestriction would refuse the
-pod. A legacy pod then gets a warning. A pod without legacy use is not changed while the watcher
-does not know its namespace, because it may not list namespaces or the namespace is new. The rule
-cannot see a whitelist in the API server's own configuration of PodTolerationRestriction: set
-`GPU201: off` (or `audit`) there.
+pod. A legacy pod then gets a warning. The review of a pod in a new namespace waits until the
+watcher has received the namespace, at most half of its `timeoutSeconds`. If it still has not, or
+may not list namespaces, a pod without legacy use is not changed. The rule cannot see a whitelist in
+the API server's own configuration of PodTolerationRestriction: set `GPU201: off` (or `audit`)
+there.
 
 Safety: safe. A toleration only adds nodes on which a pod may run.
 """

@@ -19,7 +19,7 @@ from webhook.admission.endpoint import JSON, LARGEST_BODY, Answer, Endpoint, ref
 from webhook.admission.review import HEAD_BYTES, NEVER_LIGHT, is_heavy
 from webhook.serving.backlog import Backlog, namespace_of
 from webhook.serving.bodies import Bodies, Crowded
-from webhook.serving.waiting import Waiting, moment_of
+from webhook.serving.waiting import Waiting, latest, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -177,11 +177,13 @@ class AdmissionApp:
         if len(body) > NEVER_LIGHT:
             _end(scope)  # otherwise its buffers, as large as the body, stay until the next request
         end, moment = began + IN_TIME * patience, moment_of(began)
-        post = self._post(path, head, body, moment)
-        try:
-            return await self._judged(path, body, partial(post, may_wait=True), end)
-        except Early:
-            await self._waiting.until(moment, len(body), end)
+        post, last = self._post(path, head, body, moment), latest(end)
+        for _ in ("its namespace", "the nodes"):
+            try:
+                return await self._judged(path, body, partial(post, may_wait=True), end)
+            except Early as early:
+                is_enough = partial(self._endpoint.knows, early.namespace)
+                await self._waiting.until(moment, len(body), last, is_enough)
         return await self._judged(path, body, post, end)
 
     async def _judged(

@@ -1,4 +1,4 @@
-"""Reviews that wait until the inventory is as new as they are, so that a denial is not too early.
+"""Reviews that wait until the inventory is as new as they are, so that no answer is too early.
 
 The caller passes how to read the newest inventory, which returns until when it has all changes.
 The event loop answers other reviews meanwhile. Beyond a number of reviews or of bytes none waits:
@@ -31,6 +31,12 @@ def moment_of(began: float) -> float:
     return time.time() - (time.monotonic() - began) + MARGIN_SECONDS
 
 
+def latest(end: float) -> float:
+    """Until when a review with this end may wait: half of the time is for its evaluation."""
+    now = time.monotonic()
+    return min(now + LONGEST_WAIT, now + (end - now) / 2)
+
+
 class Waiting:
     """The reviews of this worker that wait."""
 
@@ -41,16 +47,17 @@ class Waiting:
         self._reviews = 0
         self._bytes = 0
 
-    async def until(self, moment: float, size: int, end: float) -> None:
-        """Wait for the moment, at most half of the time until the end, which evaluation needs."""
-        now = time.monotonic()
-        end = min(now + LONGEST_WAIT, now + (end - now) / 2)
+    async def until(
+        self, moment: float, size: int, last: float, is_enough: Callable[[], bool] = bool
+    ) -> None:
+        """Wait for the moment, at most until `last`, or until the inventory read is enough."""
         if self._reviews >= MOST_WAITING or self._bytes + size > MOST_BYTES:
             return
         self._reviews += 1
         self._bytes += size
         try:
-            while not self._is_known(moment) and time.monotonic() < end:  # noqa: ASYNC110  # files
+            # The files of another process make no asyncio.Event.
+            while time.monotonic() < last and not (self._is_known(moment) or is_enough()):  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             self._reviews -= 1
