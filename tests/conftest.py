@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,14 @@ settings.register_profile(
     "nightly", settings.get_profile("dev"), max_examples=5_000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+# A shell without job control starts a program in the background with both ignored, and so would all
+# that the tests start: it would not end when a test says so.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        is_int = number is signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -25,6 +25,8 @@ from webhook.cli.serve import Address, listen, read_address
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.cli.conftest import Command
 
 PROGRAM = Path(sys.executable).with_name("gpu-webhook")
@@ -225,17 +227,62 @@ def test_it_waits_for_the_first_pair_of_a_watcher(tmp_path: Path) -> None:
     assert messages[:2] == ["waiting for the certificate: see the log of `watch`", "listening"]
 
 
-def test_a_signal_ends_it_while_it_waits(tmp_path: Path) -> None:
+STOPS = [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT]
+
+
+def ignoring() -> None:
+    """As the first process of a container, or a job that a shell has put into the background."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def ignoring_serve(folder: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start it where its parent ignores the signals; whatever is left of it is ended."""
     with subprocess.Popen(
-        [PROGRAM, "serve", "--tls-wait", "--tls-cert-file=none", "--bind=127.0.0.1:0"],
-        cwd=tmp_path,
+        [PROGRAM, "serve", "--bind=127.0.0.1:0", *flags],
+        cwd=folder,
         stdout=subprocess.PIPE,
+        preexec_fn=ignoring,  # noqa: PLW1509  # this process has no other threads
+        process_group=0,
     ) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", STOPS)
+def test_a_signal_ends_it_while_it_waits(tmp_path: Path, end: signal.Signals) -> None:
+    with ignoring_serve(tmp_path, "--tls-wait", "--tls-cert-file=none") as process:
         assert process.stdout is not None
         assert b"waiting" in process.stdout.readline()
-        time.sleep(0.2)
-        process.terminate()
+        process.send_signal(end)
         assert process.wait(5) == 0
+
+
+@pytest.mark.parametrize("end", STOPS)
+@pytest.mark.parametrize("after", [0, 0.1, 0.4], ids="{} s after it listens".format)
+def test_a_signal_ends_all_its_processes_whenever_it_comes(
+    tmp_path: Path, after: float, end: signal.Signals
+) -> None:
+    flags = ["--dev", "--workers=2", "--metrics-bind=127.0.0.1:0"]
+    with ignoring_serve(tmp_path, *flags) as process:
+        assert process.stdout is not None
+        assert b"listening" in process.stdout.readline()
+        time.sleep(after)
+        process.send_signal(end)
+        assert process.wait(15) == 0
+        until(lambda: not lives(process.pid), "the other processes to end", 5)
+
+
+def lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])

@@ -8,13 +8,13 @@ import ipaddress
 import itertools
 import resource
 import shlex
-import signal
 import socket
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from webhook.cli.starting import ended_by_signals
 from webhook.core.errors import InputError
 from webhook.serving import BACKLOG
 
@@ -49,6 +49,11 @@ class Address(NamedTuple):
 
 def run(args: SimpleNamespace) -> int:
     """Serve until a signal arrives. InputError for faulty flags or files."""
+    with ended_by_signals():
+        return _run(args)
+
+
+def _run(args: SimpleNamespace) -> int:
     from webhook.certs.clients import Clients
     from webhook.cli.reload import Live, SingleWriter, Sources
     from webhook.inventory.publish import Snapshot
@@ -140,7 +145,6 @@ def _await(cert: Path, key: Path, log: Log) -> None:
     """Wait for the first pair of a watcher. Probes fail meanwhile, as nothing listens."""
     if not (cert.exists() and key.exists()):
         log.write("info", "waiting for the certificate: see the log of `watch`", file=str(cert))
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the first process ignores it else
     while not (cert.exists() and key.exists()):
         time.sleep(_LOOK_SECONDS)
 

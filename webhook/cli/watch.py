@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from webhook.cli import inputs
 from webhook.cli.settings_follower import SettingsFollower
+from webhook.cli.starting import ended_by_signals
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ _NICENESS = 5  # a list of 150,000 pods needs a core for a while; answers have p
 
 def run(args: SimpleNamespace) -> int:
     """Watch until a signal arrives. InputError for faulty flags or files."""
+    with ended_by_signals():
+        return _run(args)
+
+
+def _run(args: SimpleNamespace) -> int:
     from webhook.cluster import client
     from webhook.inventory import publish
     from webhook.inventory.watch import Watcher
