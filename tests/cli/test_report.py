@@ -26,6 +26,7 @@ from tests.doctor.installation import (
     tried,
 )
 from webhook.cli import report_templates
+from webhook.cluster import made_pods
 from webhook.cluster.client import Client, Fault, Refused
 from webhook.core.settings import Settings
 from webhook.doctor import facts, legacy_counts
@@ -745,11 +746,19 @@ PRIVILEGED = {
 FULL = Refused(403, "exceeded quota")
 RIGHT = Refused(403, 'User "ann" cannot create resource "pods" in API group ""')
 DOWN = Refused(500, "failed calling webhook")
+BY_WEBHOOK = Refused(400, 'admission webhook "a.example.com" denied the request: no limits')
+BY_POLICY = Refused(
+    422,
+    "pods \"a-x7k2p\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' "
+    "denied request: no limits",
+)
 REFUSALS: dict[str, tuple[Any, list[Refused], int]] = {
     "of a template without GPUs, once": (PRIVILEGED, [FULL], SAFE),
     "of a template without GPUs, twice": (PRIVILEGED, [FULL, FULL], SAFE),
     "for want of a right": (PRIVILEGED, [RIGHT, RIGHT], UNKNOWN),
     "by a webhook that is down": (PRIVILEGED, [FULL, DOWN], UNKNOWN),
+    "by a webhook with another status": (PRIVILEGED, [BY_WEBHOOK, BY_WEBHOOK], SAFE),
+    "by a ValidatingAdmissionPolicy": (PRIVILEGED, [BY_POLICY, BY_POLICY], SAFE),
     "of a template with GPUs": (MODERN, [FULL], UNKNOWN),
 }
 
@@ -932,11 +941,62 @@ def test_a_pod_is_tried_as_its_controller_makes_it(cluster: Cluster, report: Any
     ((path, tried_pod),) = cluster.posted
     assert (path, tried_pod["metadata"]) == (
         PODS,
-        {"name": "gpu-webhook-report", "labels": {"a": "b"}},
+        {"labels": {"a": "b"}, **made_by("apps/v1", "StatefulSet", "a")},
     )
     claim = {"claimName": "data-gpu-webhook-report"}
     volumes = [{"name": "data", "persistentVolumeClaim": claim}, {"name": "more"}]
     assert tried_pod["spec"] == {**spec, "volumes": volumes}
+
+
+NO_UID = "00000000-0000-4000-8000-000000000000"
+
+
+def made_by(version: str, kind: str, name: str, uid: str = NO_UID) -> dict[str, Any]:
+    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
+    return {"generateName": f"{name}-", "ownerReferences": [owner]}
+
+
+# What makes the pods, and the metadata that they have from it.
+MAKERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "a Deployment": ("apps/v1", "Deployment", made_by("apps/v1", "ReplicaSet", "a-gpu-webhook")),
+    "a ReplicaSet": ("apps/v1", "ReplicaSet", made_by("apps/v1", "ReplicaSet", "a", "of-a")),
+    "a StatefulSet": ("apps/v1", "StatefulSet", made_by("apps/v1", "StatefulSet", "a", "of-a")),
+    "a DaemonSet": ("apps/v1", "DaemonSet", made_by("apps/v1", "DaemonSet", "a", "of-a")),
+    "a Job": ("batch/v1", "Job", made_by("batch/v1", "Job", "a", "of-a")),
+    "a CronJob": ("batch/v1", "CronJob", made_by("batch/v1", "Job", "a-gpu-webhook")),
+    "a custom kind": ("x.org/v1", "Team", made_by("x.org/v1", "Team", "a", "of-a")),
+    "a PodTemplate, which makes none": ("v1", "PodTemplate", {"generateName": "a-"}),
+    "nobody": ("v1", "Pod", {"generateName": "a-"}),
+}
+
+
+@pytest.mark.parametrize(("version", "kind", "metadata"), MAKERS.values(), ids=MAKERS)
+def test_a_pod_that_is_tried_has_the_owner_that_its_controller_gives_it(
+    version: str, kind: str, metadata: dict[str, Any]
+) -> None:
+    """Policies decide by it: many leave DaemonSets alone, or refuse pods of nobody."""
+    own = {"name": "a", "namespace": "team", "uid": "of-a"}
+    assert made_pods.made_by({"apiVersion": version, "kind": kind, "metadata": own}) == metadata
+
+
+def test_a_pod_that_was_made_keeps_its_owner() -> None:
+    owner = made_by("batch/v1", "Job", "b", "of-b")["ownerReferences"][0]
+    metadata = {"name": "b-x7k2p", "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}
+    assert made_pods.made_by({"kind": "Pod", "metadata": metadata}) == made_by(
+        "batch/v1", "Job", "b", "of-b"
+    )
+
+
+def test_templates_of_kinds_that_policies_may_tell_apart_are_each_tried(
+    cluster: Cluster, report: Any
+) -> None:
+    for kind in ("Deployment", "StatefulSet"):
+        metadata = {"name": "a", "namespace": "team"}
+        cluster.list_has(kind, made_from(MODERN) | {"metadata": metadata})
+    gets(cluster)
+    assert report()[0] == LEFT
+    kinds = [pod["metadata"]["ownerReferences"][0]["kind"] for _, pod in cluster.posted]
+    assert kinds == ["ReplicaSet", "StatefulSet"]
 
 
 @pytest.mark.parametrize(

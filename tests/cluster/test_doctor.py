@@ -18,6 +18,8 @@ import yaml
 from tests.cluster import nodes
 from tests.cluster.client import path_of, until
 from tests.cluster.conftest import INVENTORY, with_nodes
+from tests.cluster.pods import pod as pod_of
+from tests.cluster.policies import inside
 from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of, own_address
 from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
 from webhook.certs.authority import new_authority
@@ -661,6 +663,47 @@ def test_a_limit_range_that_adds_0_under_the_legacy_name(healthy: Installed) -> 
     with healthy.added("/api/v1/namespaces/default/limitranges", added):
         time.sleep(1)  # until the API server has it
         expect(healthy, OK, {})
+
+
+OF_PODS = {
+    "a maximum": {"type": "Pod", "max": {"cpu": "1", "memory": "1Gi"}},
+    "a ratio": {"type": "Pod", "maxLimitRequestRatio": {"cpu": "2"}},
+}
+
+
+@pytest.mark.parametrize("limit", OF_PODS.values(), ids=OF_PODS)
+def test_a_limit_range_of_pods_that_wants_limits(healthy: Installed, limit: Json) -> None:
+    added = {"metadata": {"name": "pods"}, "spec": {"limits": [limit]}}
+    with healthy.added("/api/v1/namespaces/default/limitranges", added):
+        time.sleep(1)  # until the API server has it
+        expect(healthy, OK, {})
+
+
+def test_a_policy_that_wants_limits_and_a_controller(healthy: Installed) -> None:
+    client, path = healthy.cluster.client, "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
+    limited = 'object.spec.containers.all(c, c.?resources.?limits[?"memory"].hasValue())'
+    owned = "has(object.metadata.ownerReferences) && has(object.metadata.generateName)"
+    spec = {
+        "matchConstraints": inside("default", rule),
+        "validations": [{"expression": each} for each in (limited, owned)],
+    }
+    binding = {"policyName": "strict", "validationActions": ["Deny"]}
+    bare = pod_of()
+    with (
+        healthy.added(
+            f"{path}/validatingadmissionpolicies", {**named_only("strict"), "spec": spec}
+        ),
+        healthy.added(
+            f"{path}/validatingadmissionpolicybindings", {**named_only("strict"), "spec": binding}
+        ),
+    ):
+        until(lambda: not client.try_create(bare, "default", dry_run=True).ok, "the policy")
+        expect(healthy, OK, {})
+
+
+def named_only(name: str) -> Json:
+    return {"metadata": {"name": name}}
 
 
 def test_labels_that_a_platform_gives_to_all_objects(healthy: Installed) -> None:

@@ -495,6 +495,46 @@ def test_what_a_policy_changes_is_tried_whatever_it_requests(installed: Installe
         cluster.kubectl("delete", "namespace", team)
 
 
+def test_a_policy_may_decide_by_what_makes_the_pods(installed: Installed) -> None:
+    """One leaves DaemonSets alone and takes tolerations away, another one refuses pods of Jobs."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
+    exists = [{"key": NVIDIA, "operator": "Exists"}]
+    kinds = ("Deployment", "DaemonSet", "StatefulSet")
+    expression = (
+        "has(object.spec.tolerations) && !object.metadata.?ownerReferences.orValue([]).exists(o, "
+        'o.kind == "DaemonSet") ? [JSONPatch{op: "remove", path: "/spec/tolerations"}] : []'
+    )
+    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
+    refusing = {
+        "matchConstraints": inside(team, rule),
+        "validations": [{"expression": 'object.metadata.ownerReferences.all(o, o.kind != "Job")'}],
+    }
+    path, metadata = "/apis/admissionregistration.k8s.io/v1", {"metadata": {"name": "no-jobs"}}
+    bound = {"policyName": "no-jobs", "validationActions": ["Deny"]}
+    policies = {"policies": refusing, "policybindings": bound}
+
+    def left() -> list[str]:
+        rows = installed.report()[1]["owners"]
+        return [each["name"] for each in rows if each["namespace"] == team]
+
+    try:
+        for kind in kinds:
+            what = made_by(kind, pod(modern(), tolerations=exists), 0)
+            cluster.client.create(named(what, kind.lower()), team)
+        with mutating(cluster, "owners", inside(team, rule), expression, lambda: bool(left())):
+            assert left() == ["deployment", "statefulset"]
+            for name, spec in policies.items():
+                body = {**metadata, "spec": spec}
+                cluster.client.demand("POST", f"{path}/validatingadmission{name}", body)
+            job = named(made_by("Job", pod(restartPolicy="Never"), 0), "job")
+            cluster.client.create(job, team)
+            assert [each for each in installed.report()[1]["gaps"] if "dry run" in each] == []
+    finally:
+        for name in policies:
+            cluster.client.request("DELETE", f"{path}/validatingadmission{name}/no-jobs")
+        cluster.kubectl("delete", "namespace", team)
+
+
 def test_what_is_legacy_in_kube_system_does_not_need_the_webhook(installed: Installed) -> None:
     client, space = installed.cluster.client, "kube-system"
     before = installed.report()[1]["owners"]

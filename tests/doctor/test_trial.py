@@ -44,7 +44,12 @@ RANGE = (
 )
 POD = "minimum cpu usage per Pod is 20m, but request is 1m"
 OTHER = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0"
+MAXIMUM = "maximum memory usage per Pod is 1Gi.  No limit is specified"
+RATIO = "cpu max limit to request ratio per Pod is 2, but no request is specified or request is 0"
+POLICY = 'admission webhook "policies" denied the request: container main has no limits'
+RIGHT = 'User "ann" cannot create resource "pods" in API group ""'
 SMALL = {"cpu": "1m", "memory": "8Mi"}
+ALL = {**SMALL, "ephemeral-storage": "1Mi"}
 # What it answers first, and the amounts that were tried last; None if the pod was refused.
 ANSWERS: dict[str, tuple[list[str], dict[str, str], bool]] = {
     "nothing is asked for": ([], {}, True),
@@ -62,8 +67,12 @@ ANSWERS: dict[str, tuple[list[str], dict[str, str], bool]] = {
         {"memory": "64Mi"},
         True,
     ),
-    "a quota that is full": ([OTHER], {}, False),
-    "the same again": ([QUOTA, QUOTA], SMALL, False),
+    "a maximum of the whole pod": ([MAXIMUM], ALL, True),
+    "a ratio of limits to requests": ([RATIO], ALL, True),
+    "a policy that wants limits": ([POLICY], ALL, True),
+    "a quota that is full": ([OTHER, OTHER], ALL, False),
+    "the same again": ([QUOTA, QUOTA, QUOTA], ALL, False),
+    "a right that is missing": ([RIGHT], {}, False),
     "minimums that exclude each other": (
         [QUOTA, RANGE, POD, RANGE, POD],
         {"cpu": "10m", "memory": "16Mi"},

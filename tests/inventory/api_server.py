@@ -130,7 +130,8 @@ class ApiServer:
                 body = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 parts = urlsplit(self.path)
                 path, is_dry = parts.path, "dryRun" in parts.query
-                made = (path, body["metadata"]["name"])
+                metadata = body["metadata"]
+                made = (path, metadata.get("name") or f"{metadata['generateName']}x7k2p")
                 answer = api.refusals.get(path)
                 if answer is None and made in api.made:
                     answer = (409, b'{"message": "already exists"}', {})

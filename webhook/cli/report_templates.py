@@ -21,6 +21,7 @@ import orjson
 from webhook.cluster import answers, listing
 from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
+from webhook.cluster.made_pods import is_by_admission, made_by
 from webhook.cluster.objects import reference
 from webhook.core.repaired_annotation import REPAIRED, codes_of, was_sent
 from webhook.core.settings import Taint
@@ -51,7 +52,7 @@ _UNTRIED = "whether pods need what the webhook adds: no dry run of pods of"
 # does not count: a cluster with a mesh may have thousands of templates.
 _SECONDS = 60.0
 _QUICK = 0.1  # seconds
-_FORBIDDEN, _NOT_FOUND = 403, 404
+_NOT_FOUND = 404
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
 _GENERAL = "nvidia.com/gpu"  # the taint of GPU nodes, whatever they offer
@@ -173,9 +174,9 @@ class Trials:
             try:
                 text, warnings = self._tried(pods, _plain(pod))
             except Refused as refused:
-                if _is_by_right(refused):
-                    raise
-                return {}
+                if is_by_admission(refused):
+                    return {}
+                raise
         codes = filter(is_repair, codes_of(answers.read(text)))
         return {code: _message(code, warnings) for code in codes}
 
@@ -187,22 +188,17 @@ class Trials:
             self._seconds -= max(time.monotonic() - started - _QUICK, 0.0)
 
 
-def _is_by_right(refused: Refused) -> bool:
-    """Whether a right is missing or the server failed: then no admission refused the pod."""
-    return refused.status != _FORBIDDEN or "cannot create resource" in str(refused)
-
-
 def _pod(obj: Raw, template: Raw) -> Raw:
     """A pod as controllers make it of a template."""
     written = as_map(template.get("metadata"))
     metadata = {name: written[name] for name in _COPIED if name in written}
+    metadata |= made_by(obj)
     if codes_of(template):  # copied from a repaired pod: what comes back is to be what was added
         metadata["annotations"] = _without(metadata["annotations"], (REPAIRED,))
     spec = {**as_map(template.get("spec"))}
     if claims := _claims(obj):
         rest = [each for _, each in as_items(spec.get("volumes")) if each.get("name") not in claims]
         spec["volumes"] = [*claims.values(), *rest]
-    metadata["name"] = "gpu-webhook-report"
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -232,9 +228,12 @@ def _tolerates_one(pod: Raw, names: set[str]) -> bool:
 
 
 def _whole(pod: Raw) -> bytes:
-    """All of a pod but the labels that controllers add."""
-    labels = _without(labels_of(pod), _OWN_LABELS)
-    return as_json([{**pod["metadata"], "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
+    """All of a pod but the labels that controllers add, and names of its owner."""
+    labels, metadata = _without(labels_of(pod), _OWN_LABELS), pod["metadata"]
+    owners = metadata.get("ownerReferences", ())
+    by = [(each.get("apiVersion"), each.get("kind")) for _, each in as_items(owners)]
+    written = {name: metadata[name] for name in _COPIED if name in metadata}
+    return as_json([by, {**written, "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
 
 
 def _decisive(pod: Raw) -> bytes:

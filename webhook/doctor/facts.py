@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from webhook.cluster import answers, listing
 from webhook.cluster.client import Fault, Refused, address
+from webhook.cluster.made_pods import is_by_admission, of_replica_set
 from webhook.core.errors import SettingsError
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.settings import Settings
@@ -303,15 +304,16 @@ def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
         "resources": {"limits": amounts, "requests": amounts},
         "securityContext": RESTRICTED,
     }
-    metadata: Raw = {"name": "gpu-webhook-doctor"}
+    # As most pods are made: a policy may refuse those of nobody.
+    metadata = of_replica_set("gpu-webhook-doctor")
     if not settings.legacy_resources:
         metadata["annotations"] = {TOLERATIONS_ANNOTATION: "[]"}
-    spec = {"containers": [container], "restartPolicy": "Never"}
+    spec = {"containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _try(api: Client, reader: _Reader, namespace: str, pod: Raw) -> Trial:
-    """Create it, and again with the amounts that quotas and LimitRanges ask for."""
+    """Create it, and again with the amounts that quotas, LimitRanges and policies ask for."""
     found = reader.one("namespace", "api", "v1", "namespaces", namespace)
     found = found or {"metadata": {"name": namespace}}
     path = address("api", "v1", "namespaces", namespace, "pods")
@@ -322,10 +324,13 @@ def _try(api: Client, reader: _Reader, namespace: str, pod: Raw) -> Trial:
             text, warnings = api.dry_run(path, pod)
         except Refused as refused:
             made = Trial(found, {}, (), time.monotonic() - started, str(refused))
+            may_want_more = is_by_admission(refused)
         else:
             return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
         amounts = {**_asked_for(made.refusal), **resources["limits"]}
         amounts |= dict(_MINIMUM.findall(made.refusal))
+        if amounts == resources["limits"] and may_want_more:  # a maximum, or a policy in any words
+            amounts = {**_SMALL, **amounts}
         if amounts == resources["limits"]:
             break
         resources.update(limits=amounts, requests=amounts)

@@ -1,0 +1,67 @@
+"""Pods of dry runs: an object in, the metadata that its controller gives to its pods out.
+
+Policies and other webhooks may decide by it: they refuse pods that no controller made, or leave
+those of DaemonSets alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from webhook.cluster.objects import reference
+from webhook.kube.pod import as_map, controller_of
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import Refused
+
+Raw = dict[str, Any]
+
+_FORBIDDEN = 403
+_DENIED = re.compile(
+    r"admission webhook \".*\" denied the request|ValidatingAdmissionPolicy .* denied request"
+)
+
+# An object that does not exist may be named as the owner: a dry run is accepted, and not stored.
+_NO_UID = "00000000-0000-4000-8000-000000000000"
+_BETWEEN = {  # kinds whose pods are made by an object in between
+    "Deployment": ("apps/v1", "ReplicaSet"),
+    "Rollout": ("apps/v1", "ReplicaSet"),
+    "DeploymentConfig": ("v1", "ReplicationController"),
+    "CronJob": ("batch/v1", "Job"),
+}
+_OF_OWNER = ("apiVersion", "kind", "name", "uid", "controller")
+
+
+def made_by(obj: Raw) -> Raw:
+    """The beginning of the name, and the owner. A pod keeps its own; a PodTemplate makes none."""
+    named = reference(obj)
+    if named.kind in {"Pod", "PodTemplate"}:
+        owner = controller_of(as_map(obj.get("metadata")))
+        owner = {member: owner[member] for member in _OF_OWNER if member in owner}
+        return of(owner.get("name") or named.name, owner)
+    version, kind = _BETWEEN.get(named.kind, (obj.get("apiVersion"), named.kind))
+    name = f"{named.name}-gpu-webhook" if named.kind in _BETWEEN else named.name
+    uid = named.uid if named.uid and name == named.name else _NO_UID
+    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
+    return of(name, owner)
+
+
+def of(name: str, owner: Raw) -> Raw:
+    """As all controllers do it."""
+    return {"generateName": f"{name}-", **({"ownerReferences": [owner]} if owner else {})}
+
+
+def of_replica_set(name: str) -> Raw:
+    """The same for a ReplicaSet of this name, which need not exist."""
+    return made_by({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}})
+
+
+def is_by_admission(refused: Refused) -> bool:
+    """Whether a quota, a policy or a webhook refused the pod, and not for want of a right.
+
+    A webhook chooses the status of its refusal, and so does a ValidatingAdmissionPolicy.
+    """
+    said = str(refused)
+    is_denied = refused.status == _FORBIDDEN or _DENIED.search(said)
+    return bool(is_denied) and "cannot create resource" not in said
