@@ -722,7 +722,91 @@ def test_what_others_may_change_is_tried_whatever_it_requests(
     code, said = report()
     assert code == LEFT
     assert len(said["owners"]) == (9 if is_changed else 3)
-    assert len(cluster.posted) == (1 + 2 + 2 if is_changed else 1)
+    pods = [path for path, _ in cluster.posted if path == PODS]
+    assert len(pods) == (1 + 2 + 2 if is_changed else 1)
+
+
+OF_TEAM = "namespaces/team"
+CHANGES_JOBS = [{"apiGroups": ["batch"], "resources": ["jobs"], "operations": ["CREATE"]}]
+CHANGES_SETS = [{"apiGroups": ["apps"], "resources": ["replicasets"], "operations": ["*"]}]
+SOLD = {"labels": {"kueue.x-k8s.io/queue-name": "a"}, "annotations": {"a": "b"}}
+# What others may change, what makes the pods, and what is tried.
+BETWEEN: dict[str, tuple[Any, str, list[str]]] = {
+    "Jobs of a CronJob": (CHANGES_JOBS, "CronJob", [f"/apis/batch/v1/{OF_TEAM}/jobs", PODS]),
+    "Jobs, and a Deployment makes none": (CHANGES_JOBS, "Deployment", []),
+    "ReplicaSets of a Deployment": (
+        CHANGES_SETS,
+        "Deployment",
+        [f"/apis/apps/v1/{OF_TEAM}/replicasets", PODS],
+    ),
+    "Jobs that are there": (CHANGES_JOBS, "Job", []),
+}
+
+
+@pytest.mark.parametrize(("rules", "kind", "tried"), BETWEEN.values(), ids=BETWEEN)
+def test_what_others_change_in_what_makes_the_pods_is_tried(
+    rules: Any,
+    kind: str,
+    tried: list[str],
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A CronJob tolerates the taint, and a webhook on Jobs takes the toleration away."""
+    found = webhook_of_others(rules=rules)
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    obj = made_from(TOLERANT, selector={"matchLabels": {"a": "b"}})
+    if kind == "CronJob":
+        obj = {"spec": {"jobTemplate": {"metadata": SOLD, "spec": made_from(TOLERANT)["spec"]}}}
+    else:
+        obj["spec"]["template"]["metadata"] = {"labels": {"a": "b"}}
+    for name in ("a", "b"):  # what is equal is tried once
+        cluster.list_has(kind, obj | {"metadata": {"name": name, "namespace": "team"}})
+    changed = {**made_from(MODERN), "kind": "Job", "metadata": {"name": "a-x7k2p", "uid": "u"}}
+    for path in tried[:-1]:
+        cluster.refusals[path] = (201, json.dumps(changed).encode(), {})
+    gets(cluster)
+    code, said = report()
+    assert said["gaps"] == []
+    assert [path for path, _ in cluster.posted] == tried
+    assert code == (LEFT if tried else SAFE)
+    assert [name for _, name, _, _ in owners(said)] == (["a", "b"] if tried else [])
+    if kind == "CronJob":
+        _, job = cluster.posted[0]
+        assert job["metadata"] == {**SOLD, **made_by("batch/v1", "CronJob", "a")}
+        assert job["spec"] == made_from(TOLERANT)["spec"]
+        assert cluster.posted[1][1]["metadata"]["ownerReferences"][0]["name"] == "a-x7k2p"
+
+
+@pytest.mark.parametrize(
+    ("rules", "spec", "is_gap"),
+    [
+        pytest.param(CHANGES_JOBS, TOLERANT, True, id="with GPUs"),
+        pytest.param(CHANGES_JOBS, NO_GPU, False, id="without GPUs"),
+        pytest.param(RULES, TOLERANT, False, id="webhooks on pods, which are tried"),
+    ],
+)
+def test_what_a_custom_kind_makes_that_others_may_change_is_a_gap(
+    rules: Any,
+    spec: Any,
+    is_gap: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its controller may make Jobs, or pods, or anything else."""
+    found = webhook_of_others(rules=rules)
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    serve(cluster, "JobSet", job_set(spec), group="jobset.x-k8s.io")
+    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN)).encode(), {})
+    why = "other admission may change jobs, which may make them"
+    assert report()[1]["gaps"] == ([f"{UNTRIED} team/JobSet/a: {why}"] if is_gap else [])
+
+
+def job_set(spec: Any) -> dict[str, Any]:
+    jobs = [{"name": "j", "template": {"spec": made_from(spec)["spec"]}}]
+    metadata = {"name": "a", "namespace": "team"}
+    return {"metadata": metadata, "spec": {"replicatedJobs": jobs}}
 
 
 def test_the_pods_of_unknown_namespaces_may_be_changed(

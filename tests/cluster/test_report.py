@@ -535,6 +535,35 @@ def test_a_policy_may_decide_by_what_makes_the_pods(installed: Installed) -> Non
         cluster.kubectl("delete", "namespace", team)
 
 
+@pytest.mark.parametrize(
+    ("kind", "resource"),
+    [("CronJob", ("batch", "jobs")), ("Deployment", ("apps", "replicasets"))],
+)
+def test_a_policy_may_change_what_makes_the_pods(
+    installed: Installed, kind: str, resource: tuple[str, str]
+) -> None:
+    """The stored template tolerates the taint, and that of the next Job does not."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
+    exists = [{"key": NVIDIA, "operator": "Exists"}]
+    expression = '[JSONPatch{op: "remove", path: "/spec/template/spec/tolerations"}]'
+    group, plural = resource
+    rule = {"apiGroups": [group], "operations": ["CREATE"], "resources": [plural]}
+
+    def left() -> list[str]:
+        found = installed.report()[1]
+        assert [each for each in found["gaps"] if "dry run" in each] == []
+        return [each["kind"] for each in found["owners"] if each["namespace"] == team]
+
+    try:
+        cluster.client.create(made_by(kind, pod(modern(), tolerations=exists), 0), team)
+        until(lambda: kind == "CronJob" or cluster.client.list("ReplicaSet", team), "its set")
+        assert left() == []
+        with mutating(cluster, "makers", inside(team, rule), expression, lambda: bool(left())):
+            assert left() == [kind]
+    finally:
+        cluster.kubectl("delete", "namespace", team)
+
+
 def test_what_is_legacy_in_kube_system_does_not_need_the_webhook(installed: Installed) -> None:
     client, space = installed.cluster.client, "kube-system"
     before = installed.report()[1]["owners"]

@@ -21,23 +21,25 @@ import orjson
 from webhook.cluster import answers, listing
 from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
-from webhook.cluster.made_pods import is_by_admission, made_by
+from webhook.cluster.made_pods import is_by_admission, job_of, made_by, replica_set_of
+from webhook.cluster.objects import KINDS as BUILT_IN
 from webhook.cluster.objects import reference
 from webhook.core.repaired_annotation import REPAIRED, codes_of, was_sent
 from webhook.core.settings import Taint
 from webhook.doctor.facts import RESTRICTED
 from webhook.doctor.lines import few
+from webhook.doctor.other_admission import MAKERS
 from webhook.evaluation.workloads import templates_of
 from webhook.files.results import Located, Status
 from webhook.kube import quantity
-from webhook.kube.pod import KINDS, Pod, as_items, as_map, labels_of
+from webhook.kube.pod import KINDS, Pod, annotations_of, as_items, as_map, labels_of
 from webhook.kube.pointer import value_at
 from webhook.kube.tolerations import Tolerations
 from webhook.rules import is_repair, missing_toleration
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping
 
     from webhook.cluster.objects import Reference
     from webhook.core.settings import Settings
@@ -65,6 +67,10 @@ _OWN_FIELDS = (
 )
 _PLAIN = ("tolerations", "nodeSelector", "affinity", "schedulerName")  # of the spec
 _PLAIN_CONTAINER = ("name", "image", "command", "args", "env", "envFrom")
+_BETWEEN: dict[str, tuple[tuple[str, str], Callable[[Raw], Raw]]] = {
+    "CronJob": (("batch", "jobs"), job_of),
+    "Deployment": (("apps", "replicasets"), replica_set_of),
+}
 _OWN_LABELS = (
     *("pod-template-hash", "rollouts-pod-template-hash", "controller-uid", "job-name"),
     *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
@@ -101,6 +107,7 @@ class Trials:
         self._api, self._settings = api, installed.settings
         self._spared, self._of_ranges, self._others = spared, of_ranges, others
         self._known: dict[tuple[str, bytes], dict[str, str]] = {}
+        self._made: dict[tuple[str, bytes], Raw] = {}  # pods, by what makes them
         self._is_called = bool(codes_of(installed.trial.pod))
         self._seconds = _SECONDS
         self._untried: defaultdict[str, list[str]] = defaultdict(list)
@@ -115,9 +122,8 @@ class Trials:
         is_spared = named.namespace in self._spared or (named.kind == "Pod" and not was_sent(obj))
         sent = as_sent(obj) if named.kind == "Pod" else obj
         for at in () if is_spared else templates_of(obj, self._settings):
-            pod = _pod(sent, as_map(value_at(sent, at)))
             try:
-                found |= self._of(pod, named)
+                found |= self._of(self._pod(sent, as_map(value_at(sent, at)), named), named)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
                 if not (isinstance(fault, Refused) and fault.status == _NOT_FOUND):
                     self._untried[str(fault)].append(f"{named.namespace}/{named}")
@@ -125,6 +131,28 @@ class Trials:
             Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))
             for code, message in found.items()
         )
+
+    def _pod(self, obj: Raw, template: Raw, named: Reference) -> Raw:
+        """A pod of the template, as others may have changed it in the object that makes the pods.
+
+        Which objects a controller of a custom kind makes is not known.
+        """
+        pod = _pod(obj, template)
+        if named.kind in _BETWEEN:
+            (group, plural), make = _BETWEEN[named.kind]
+            maker = make(obj)
+            if self._others.may_change(named.namespace, maker, (group, plural)):
+                path = address("apis", group, "v1", "namespaces", named.namespace, plural)
+                key = path, _around(maker) + _whole(pod)
+                if key not in self._made:
+                    maker |= answers.read(self._tried(path, maker)[0])
+                    self._made[key] = _pod(maker, as_map(as_map(maker["spec"]).get("template")))
+                return self._made[key]
+        elif Pod(pod).gpus(self._settings) and not any(named.kind == kind for _, kind in BUILT_IN):
+            for group, plural in MAKERS:
+                if self._others.may_change(named.namespace, pod, (group, plural)):
+                    raise Fault(f"other admission may change {plural}, which may make them")
+        return pod
 
     def _of(self, pod: Raw, named: Reference) -> dict[str, str]:
         """What the webhook adds to this pod of an object."""
@@ -161,10 +189,6 @@ class Trials:
         A pod that only other admission may change, and that is refused, is tried once more without
         what may be refused. If a full quota or a policy refuses that, too, no such pod can be made.
         """
-        if not self._is_called:
-            raise Fault("the webhook repairs nothing")
-        if self._seconds <= 0.0:
-            raise Fault("a minute has passed")
         pods = address("api", "v1", "namespaces", namespace, "pods")
         try:
             text, warnings = self._tried(pods, pod)
@@ -180,10 +204,14 @@ class Trials:
         codes = filter(is_repair, codes_of(answers.read(text)))
         return {code: _message(code, warnings) for code in codes}
 
-    def _tried(self, path: str, pod: Raw) -> tuple[bytes, list[str]]:
+    def _tried(self, path: str, obj: Raw) -> tuple[bytes, list[str]]:
+        if not self._is_called:
+            raise Fault("the webhook repairs nothing")
+        if self._seconds <= 0.0:
+            raise Fault("a minute has passed")
         started = time.monotonic()
         try:
-            return self._api.dry_run(path, pod)
+            return self._api.dry_run(path, obj)
         finally:
             self._seconds -= max(time.monotonic() - started - _QUICK, 0.0)
 
@@ -234,6 +262,13 @@ def _whole(pod: Raw) -> bytes:
     by = [(each.get("apiVersion"), each.get("kind")) for _, each in as_items(owners)]
     written = {name: metadata[name] for name in _COPIED if name in metadata}
     return as_json([by, {**written, "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
+
+
+def _around(maker: Raw) -> bytes:
+    """What others may decide by in an object that makes pods, besides the template."""
+    labels = _without(labels_of(maker), _OWN_LABELS)
+    spec = _without(maker["spec"], ("template", "selector"))
+    return as_json([labels, annotations_of(maker), spec], orjson.OPT_SORT_KEYS)
 
 
 def _decisive(pod: Raw) -> bytes:

@@ -1,4 +1,4 @@
-"""Pods of dry runs: an object in, the metadata that its controller gives to its pods out.
+"""Objects of dry runs: an object in, what its controller makes of it out.
 
 Policies and other webhooks may decide by it: they refuse pods that no controller made, or leave
 those of DaemonSets alone.
@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from webhook.cluster.objects import reference
-from webhook.kube.pod import as_map, controller_of
+from webhook.kube.pod import as_map, controller_of, labels_of
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Refused
@@ -55,6 +55,34 @@ def of(name: str, owner: Raw) -> Raw:
 def of_replica_set(name: str) -> Raw:
     """The same for a ReplicaSet of this name, which need not exist."""
     return made_by({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}})
+
+
+def job_of(cron_job: Raw) -> Raw:
+    """The Job that the controller of a CronJob makes."""
+    template = as_map(as_map(cron_job.get("spec")).get("jobTemplate"))
+    written = as_map(template.get("metadata"))
+    copied: Raw = {name: written[name] for name in ("labels", "annotations") if name in written}
+    named = reference(cron_job)
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": named.name, "controller": True}
+    metadata = copied | of(named.name, {**owner, "uid": named.uid or _NO_UID})
+    spec = as_map(template.get("spec"))
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def replica_set_of(deployment: Raw) -> Raw:
+    """The ReplicaSet that the controller of a Deployment makes."""
+    spec, named = as_map(deployment.get("spec")), reference(deployment)
+    template = as_map(spec.get("template"))
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": named.name, "controller": True}
+    metadata = of(named.name, {**owner, "uid": named.uid or _NO_UID})
+    if labels := labels_of(template):
+        metadata["labels"] = labels
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": metadata,
+        "spec": {"replicas": 0, "selector": spec.get("selector"), "template": template},
+    }
 
 
 def is_by_admission(refused: Refused) -> bool:

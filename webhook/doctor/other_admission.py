@@ -1,7 +1,8 @@
 """What else changes new pods in API servers: an installation in, whether it changes a pod out.
 
 Webhooks of others and MutatingAdmissionPolicies (KEP-3962). One may give a pod GPUs or take
-tolerations away, and decide that by anything in the pod.
+tolerations away, and decide that by anything in the pod. It may also change the template in the
+Job of a CronJob, which shows it only once there is the Job.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ Raw = dict[str, Any]
 
 _GROUP = "admissionregistration.k8s.io"
 _POLICY = "MutatingAdmissionPolicy"
-_ALL: Raw = {}  # selectors that select each pod
+_ALL: Raw = {}  # selectors that select each object
+_EACH = [{"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]}]  # rules
+PODS = ("", "pods")
+# What makes pods, and is often made itself by an object of another kind.
+MAKERS = (("batch", "jobs"), ("apps", "replicasets"), ("apps", "statefulsets"))
 
 
 class OtherAdmission:
-    """Which new pods others may change.
+    """Which new pods, and which other new objects, others may change.
 
     The first that changes a pod was selected by the labels that its template has. So the selectors
     say it exactly, but for labels that only controllers add.
@@ -38,18 +43,20 @@ class OtherAdmission:
 
     def __init__(self, api: Client, facts: Facts, namespaces: Iterable[Raw]) -> None:
         self._spaces = {str(each["metadata"]["name"]): labelled(each) for each in namespaces}
-        self._selectors = [[entry] for _, entry in _entries(facts)] + _policies(api)
+        webhooks = ((entry.get("rules"), [entry]) for _, entry in _others(facts))
+        self._asked = [*webhooks, *_policies(api)]  # rules with selectors
 
-    def may_change(self, namespace: str, pod: Raw) -> bool:
-        """Whether one of them is asked about this pod. Those of unknown namespaces may be."""
-        space, labels = self._spaces.get(namespace), labels_of(pod)
+    def may_change(self, namespace: str, obj: Raw, resource: tuple[str, str] = PODS) -> bool:
+        """Whether one of them is asked about this object. Those of unknown namespaces may be."""
+        space, labels = self._spaces.get(namespace), labels_of(obj)
         return any(
-            all(
+            _are_for(resource, rules)
+            and all(
                 (space is None or selects(as_map(each.get("namespaceSelector")), space))
                 and selects(as_map(each.get("objectSelector")), labels)
                 for each in selectors
             )
-            for selectors in self._selectors
+            for rules, selectors in self._asked
         )
 
 
@@ -60,42 +67,48 @@ def foreign(facts: Facts) -> list[str]:
 
 def _entries(facts: Facts) -> Iterator[tuple[str, Raw]]:
     """The entries of other webhooks that may change new pods, each with its configuration."""
+    return (each for each in _others(facts) if _are_for(PODS, each[1].get("rules")))
+
+
+def _others(facts: Facts) -> Iterator[tuple[str, Raw]]:
     names = (name for name in facts.configurations if name.startswith("mutating/"))
     for name, entry in facts.entries(*names):
-        if not str(entry.get("name")).endswith(OURS) and _are_for_pods(entry.get("rules")):
+        if not str(entry.get("name")).endswith(OURS):
             yield name, entry
 
 
-def _are_for_pods(rules: object) -> bool:
+def _are_for(resource: tuple[str, str], rules: object) -> bool:
+    """Whether the rules select new objects of this group and plural."""
+    group, plural = resource
     return any(
-        {"", "*"} & {*rule.get("apiGroups", ())}
-        and {"pods", "*", "*/*", "pods/*"} & {*rule.get("resources", ())}
+        {group, "*"} & {*rule.get("apiGroups", ())}
+        and {plural, "*", "*/*", f"{plural}/*"} & {*rule.get("resources", ())}
         and {"CREATE", "*"} & {*rule.get("operations", ())}
         for _, rule in as_items(rules)
     )
 
 
-def _policies(api: Client) -> list[list[Raw]]:
-    """The selectors of each policy on new pods and of its binding; without one it does nothing.
+def _policies(api: Client) -> list[tuple[object, list[Raw]]]:
+    """The rules of each policy, with its selectors and its binding's; without one it does nothing.
 
-    Without the right to list them, there may be one on each pod.
+    Without the right to list them, there may be one on each object.
     """
     catalogue, found = Catalogue(api), {}
     try:
         for each in _listed(api, catalogue, _POLICY):
-            wanted = as_map(as_map(each.get("spec")).get("matchConstraints"))
-            if _are_for_pods(wanted.get("resourceRules")):
-                found[each["metadata"]["name"]] = wanted
+            found[each["metadata"]["name"]] = as_map(
+                as_map(each.get("spec")).get("matchConstraints")
+            )
         bound = _listed(api, catalogue, f"{_POLICY}Binding") if found else []
     except Fault:
-        return [[_ALL]]
+        return [(_EACH, [_ALL])]
     specs = [as_map(each.get("spec")) for each in bound]
-    unread = [[_ALL]] if catalogue.unanswered else []
-    return unread + [
-        [found[each["policyName"]], as_map(each.get("matchResources"))]
-        for each in specs
-        if each.get("policyName") in found
-    ]
+    unread: list[tuple[object, list[Raw]]] = [(_EACH, [_ALL])] if catalogue.unanswered else []
+    for each in specs:
+        if wanted := found.get(each.get("policyName")):
+            selectors = [wanted, as_map(each.get("matchResources"))]
+            unread.append((wanted.get("resourceRules"), selectors))
+    return unread
 
 
 def _listed(api: Client, catalogue: Catalogue, kind: str) -> list[Raw]:
