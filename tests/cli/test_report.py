@@ -6,10 +6,11 @@ import base64
 import copy
 import itertools
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -35,11 +36,12 @@ from webhook.inventory.events import event_of
 from webhook.settings.file import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from tests.cli.conftest import Command
     from webhook.doctor.facts import Facts
+    from webhook.doctor.other_admission import OtherAdmission
 
 DAY = 86_400.0
 NOW = HEALTHY.now
@@ -918,11 +920,82 @@ def test_quick_answers_take_none_of_the_minute(
     clock = SimpleNamespace(monotonic=lambda: next(ticks) * seconds)
     monkeypatch.setattr(report_templates, "time", clock)
     monkeypatch.setattr(report_templates, "_SECONDS", 60.0)
+    monkeypatch.setattr(report_templates, "_AT_ONCE", 1)
     for name in ("a", "b", "c"):
         obj = made_from({**TOLERANT, "hostname": name})
         cluster.list_has("Deployment", obj | {"metadata": {"name": name, "namespace": "team"}})
     cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN)).encode(), {})
     assert report()[1]["gaps"] == why
+
+
+def test_trials_of_different_templates_run_at_once(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a webhook of 0.3 s, a thousand in turn would take five minutes, and had no answer."""
+    monkeypatch.setattr(report_templates, "_SECONDS", 2.5)
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    names = [f"n{number:02}" for number in range(40)]
+    for name in names:
+        obj = made_from({**MODERN, "hostname": name})
+        cluster.list_has("Deployment", obj | {"metadata": {"name": name, "namespace": "team"}})
+    running: list[int] = [0]
+    most: list[int] = []
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        running[0] += 1
+        most.append(running[0])
+        time.sleep(0.3)
+        running[0] -= 1
+        if pod["spec"]["hostname"] == "n07":
+            raise RIGHT
+        notes = {"gpu-webhook.dev/repaired": "GPU201"}
+        return json.dumps(pod_of(MODERN, annotations=notes)).encode(), []
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    began = time.monotonic()
+    code, said = report()
+    assert time.monotonic() - began < 40 * 0.3 / 2
+    assert (code, max(most)) == (LEFT, report_templates._AT_ONCE)
+    assert [name for _, name, _, _ in owners(said)] == [each for each in names if each != "n07"]
+    assert said["gaps"] == [f"{UNTRIED} team/Deployment/n07: {RIGHT}"]
+
+
+def trials(monkeypatch: pytest.MonkeyPatch, tried: list[str]) -> report_templates.Trials:
+    def dry_run(_path: str, pod: Any) -> tuple[bytes, list[str]]:
+        tried.append(pod["spec"]["hostname"])
+        time.sleep(0.2)
+        return json.dumps(pod_of(MODERN)).encode(), []
+
+    monkeypatch.setattr(report_templates, "_AT_ONCE", 1)
+    others = cast("OtherAdmission", SimpleNamespace(may_change=lambda *_: False))
+    api = cast("Client", SimpleNamespace(dry_run=dry_run))
+    return report_templates.Trials(api, HEALTHY, (), {}, others)
+
+
+def hosts(number: int) -> Iterator[dict[str, Any]]:
+    for each in range(number):
+        metadata = {"name": f"n{each}", "namespace": "team"}
+        yield {**made_from({**MODERN, "hostname": f"n{each}"}), "kind": "Job", "metadata": metadata}
+
+
+def test_what_came_before_a_list_failed_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def listed() -> Iterator[dict[str, Any]]:
+        yield from hosts(3)
+        raise Fault("gone")
+
+    ahead = trials(monkeypatch, []).ahead(listed())
+    assert [next(ahead)["metadata"]["name"] for _ in range(3)] == ["n0", "n1", "n2"]
+    with pytest.raises(Fault, match="gone"):
+        next(ahead)
+
+
+def test_after_an_interrupt_no_more_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    ahead = cast("Generator[Any]", trials(monkeypatch, tried).ahead(hosts(200)))
+    next(ahead)
+    ahead.close()
+    time.sleep(0.5)
+    assert len(tried) <= 2
 
 
 def have_daemon_set(cluster: Cluster, spec: Any) -> None:

@@ -92,6 +92,7 @@ def _read(args: SimpleNamespace) -> Usage:
             counts=_is_needed,
             needs=report_needs.Needs(plan),
             lacks=trials.lacks,
+            ahead=trials.ahead,
         )
         found = scan.reported(show_progress)
         reported = [each for each in found if each.itself.namespace not in spared]

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -23,7 +26,8 @@ from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
 from webhook.cluster.made_pods import is_by_admission, job_of, made_by, replica_set_of
 from webhook.cluster.objects import KINDS as BUILT_IN
-from webhook.cluster.objects import reference
+from webhook.cluster.objects import controller, reference
+from webhook.cluster.workload_status import is_finished_job
 from webhook.core.repaired_annotation import REPAIRED, codes_of, was_sent
 from webhook.core.settings import Taint
 from webhook.doctor.facts import RESTRICTED
@@ -48,12 +52,15 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
     Names = Mapping[str, set[str]]  # of GPU resources, by namespace
+    _Key = tuple[str, bytes]  # what decides, in a namespace
 
 _UNTRIED = "whether pods need what the webhook adds: no dry run of pods of"
 # For all trials together: a webhook that hangs delays each of them for its timeout. What is quick
 # does not count: a cluster with a mesh may have thousands of templates.
 _SECONDS = 60.0
 _QUICK = 0.1  # seconds
+_AT_ONCE = 8  # trials
+_BATCH = 64  # objects whose trials are begun together
 _NOT_FOUND = 404
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
@@ -88,6 +95,14 @@ def given(api: Client, settings: Settings) -> Names:
     return found
 
 
+class _Shape(NamedTuple):
+    """A template of an object."""
+
+    obj: Raw
+    template: Raw
+    named: Reference
+
+
 class Trials:
     """Creates pods of templates as dry runs, one of each that differs in what decides.
 
@@ -106,68 +121,129 @@ class Trials:
         """`spared` are the namespaces that the webhook leaves alone, and those that end."""
         self._api, self._settings = api, installed.settings
         self._spared, self._of_ranges, self._others = spared, of_ranges, others
-        self._known: dict[tuple[str, bytes], dict[str, str]] = {}
-        self._made: dict[tuple[str, bytes], Raw] = {}  # pods, by what makes them
+        self._known: dict[_Key, Future[dict[str, str]]] = {}
+        self._made: dict[_Key, Future[Raw]] = {}  # pods, by what makes them
+        self._pool = ThreadPoolExecutor(_AT_ONCE)
+        self._running = 0
+        self._lock = Lock()
         self._is_called = bool(codes_of(installed.trial.pod))
         self._seconds = _SECONDS
         self._untried: defaultdict[str, list[str]] = defaultdict(list)
+
+    def ahead(self, objs: Iterator[Raw]) -> Iterator[Raw]:
+        """The same objects. The trials of some are begun before the first of them is returned."""
+        batch: list[Raw] = []
+        try:
+            for obj in objs:
+                batch.append(obj)
+                if len(batch) == _BATCH:
+                    yield from self._begun(batch)
+                    batch = []
+        except Fault:
+            yield from self._begun(batch)
+            raise
+        except GeneratorExit:  # an interrupt: nobody waits for the rest
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        yield from self._begun(batch)
+
+    def _begun(self, batch: list[Raw]) -> list[Raw]:
+        """Begin the trials of most of them; `lacks` begins those of the others, one by one."""
+        wanted = [each for each in batch if not (controller(each) or is_finished_job(each))]
+        shapes = [shape for each in wanted for shape in self._shapes(each)]
+        steps: tuple[Callable[[_Shape], object], ...] = (
+            self._maker,
+            lambda shape: self._answer(self._pod(shape), shape.named),
+        )
+        for step in steps:
+            for shape in shapes:
+                with suppress(Exception):  # `lacks` reports it
+                    step(shape)
+        return batch
 
     def lacks(self, obj: Raw) -> tuple[Located, ...]:
         """What the webhook adds to the pods of its templates. It is a gap if none can be tried.
 
         A pod shows with its codes what was added to it, unless its author sent the codes.
         """
-        named = reference(obj)
         found: dict[str, str] = {}
-        is_spared = named.namespace in self._spared or (named.kind == "Pod" and not was_sent(obj))
-        sent = as_sent(obj) if named.kind == "Pod" else obj
-        for at in () if is_spared else templates_of(obj, self._settings):
+        for shape in self._shapes(obj):
             try:
-                found |= self._of(self._pod(sent, as_map(value_at(sent, at)), named), named)
+                found |= self._of(self._pod(shape), shape.named)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
                 if not (isinstance(fault, Refused) and fault.status == _NOT_FOUND):
-                    self._untried[str(fault)].append(f"{named.namespace}/{named}")
+                    self._untried[str(fault)].append(f"{shape.named.namespace}/{shape.named}")
         return tuple(
             Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))
             for code, message in found.items()
         )
 
-    def _pod(self, obj: Raw, template: Raw, named: Reference) -> Raw:
+    def _shapes(self, obj: Raw) -> list[_Shape]:
+        """The templates of which a pod may be tried."""
+        named = reference(obj)
+        if named.namespace in self._spared or (named.kind == "Pod" and not was_sent(obj)):
+            return []
+        sent = as_sent(obj) if named.kind == "Pod" else obj
+        templates = templates_of(obj, self._settings)
+        return [_Shape(sent, as_map(value_at(sent, at)), named) for at in templates]
+
+    def _pod(self, shape: _Shape) -> Raw:
         """A pod of the template, as others may have changed it in the object that makes the pods.
 
         Which objects a controller of a custom kind makes is not known.
         """
-        pod = _pod(obj, template)
-        if named.kind in _BETWEEN:
-            (group, plural), make = _BETWEEN[named.kind]
-            maker = make(obj)
-            if self._others.may_change(named.namespace, maker, (group, plural)):
-                path = address("apis", group, "v1", "namespaces", named.namespace, plural)
-                key = path, _around(maker) + _whole(pod)
-                if key not in self._made:
-                    maker |= answers.read(self._tried(path, maker)[0])
-                    self._made[key] = _pod(maker, as_map(as_map(maker["spec"]).get("template")))
-                return self._made[key]
-        elif Pod(pod).gpus(self._settings) and not any(named.kind == kind for _, kind in BUILT_IN):
-            for group, plural in MAKERS:
-                if self._others.may_change(named.namespace, pod, (group, plural)):
-                    raise Fault(f"other admission may change {plural}, which may make them")
+        if (made := self._maker(shape)) is not None:
+            return made.result()
+        pod, named = _pod(shape.obj, shape.template), shape.named
+        is_custom = not any(named.kind == kind for _, kind in BUILT_IN)
+        for group, plural in MAKERS if is_custom and Pod(pod).gpus(self._settings) else ():
+            if self._others.may_change(named.namespace, pod, (group, plural)):
+                raise Fault(f"other admission may change {plural}, which may make them")
         return pod
+
+    def _maker(self, shape: _Shape) -> Future[Raw] | None:
+        """A pod of the template in what makes the pods, if others may change that."""
+        named = shape.named
+        if named.kind not in _BETWEEN:
+            return None
+        (group, plural), make = _BETWEEN[named.kind]
+        maker = make(shape.obj)
+        if not self._others.may_change(named.namespace, maker, (group, plural)):
+            return None
+        path = address("apis", group, "v1", "namespaces", named.namespace, plural)
+        key = path, _around(maker) + _whole(_pod(shape.obj, shape.template))
+
+        def made() -> Raw:
+            stored = maker | answers.read(self._tried(path, maker)[0])
+            return _pod(stored, as_map(as_map(stored["spec"]).get("template")))
+
+        if key not in self._made:
+            self._made[key] = self._pool.submit(made)
+        return self._made[key]
+
+    def _answer(self, pod: Raw, named: Reference) -> Future[dict[str, str]] | None:
+        """What the webhook adds to this pod; None if it is nothing without a trial."""
+        names, is_changed = self._names(pod, named), self._others.may_change(named.namespace, pod)
+        if not (is_changed or self._may_lack(pod, names)):
+            return None
+        key = named.namespace, _whole(pod) if is_changed and names else _decisive(pod)
+        if key not in self._known:
+            self._known[key] = self._pool.submit(self._added, pod, named.namespace, names)
+        return self._known[key]
 
     def _of(self, pod: Raw, named: Reference) -> dict[str, str]:
         """What the webhook adds to this pod of an object."""
-        names = {*Pod(pod).gpus(self._settings), *self._of_ranges.get(named.namespace, ())}
-        is_changed = self._others.may_change(named.namespace, pod)
-        if not (is_changed or self._may_lack(pod, names)):
+        if (answer := self._answer(pod, named)) is None:
             return {}
-        key = named.namespace, _whole(pod) if is_changed and names else _decisive(pod)
-        if key not in self._known:
-            self._known[key] = self._added(pod, named.namespace, names)
-        found = self._known[key]
-        if named.kind == "DaemonSet" and not (is_changed and _tolerates_one(pod, names)):
+        found, is_changed = answer.result(), self._others.may_change(named.namespace, pod)
+        tolerates = is_changed and _tolerates_one(pod, self._names(pod, named))
+        if named.kind == "DaemonSet" and not tolerates:
             # Its controller makes none on nodes that its template does not allow.
             return {code: said for code, said in found.items() if code != missing_toleration.CODE}
         return found
+
+    def _names(self, pod: Raw, named: Reference) -> set[str]:
+        return {*Pod(pod).gpus(self._settings), *self._of_ranges.get(named.namespace, ())}
 
     def gaps(self) -> Iterator[str]:
         """The workloads of which no pod could be tried, and why."""
@@ -209,11 +285,16 @@ class Trials:
             raise Fault("the webhook repairs nothing")
         if self._seconds <= 0.0:
             raise Fault("a minute has passed")
+        with self._lock:
+            self._running += 1
         started = time.monotonic()
         try:
             return self._api.dry_run(path, obj)
         finally:
-            self._seconds -= max(time.monotonic() - started - _QUICK, 0.0)
+            with self._lock:
+                slow = max(time.monotonic() - started - _QUICK, 0.0)
+                self._seconds -= slow / self._running
+                self._running -= 1
 
 
 def _pod(obj: Raw, template: Raw) -> Raw:

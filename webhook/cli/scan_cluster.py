@@ -123,6 +123,7 @@ class Scan:
     counts: Callable[[str], bool] = is_legacy  # the repairs of pods that are reported, by code
     needs: Callable[[Raw], bool] = _anything  # whose legacy findings are reported
     lacks: Callable[[Raw], tuple[Located, ...]] = _nothing  # what is reported of modern templates
+    ahead: Callable[[Iterator[Raw]], Iterator[Raw]] = iter  # begins what `lacks` needs of some
     idle: dict[Reference, None] = field(default_factory=dict)  # those with others
     halfway: dict[Reference, Raw] = field(default_factory=dict)  # their roll-out has not ended
     _alike: dict[object, Reported] = field(default_factory=dict)
@@ -151,9 +152,8 @@ class Scan:
         owners = objects.Owners(catalogue)
         for kind in dict.fromkeys(kinds):
             try:
-                for obj in objects.of_kind(
-                    api, kind, show_progress, namespace, args.selector or ""
-                ):
+                listed = objects.of_kind(api, kind, show_progress, namespace, args.selector or "")
+                for obj in self.ahead(listed):
                     yield from self._object_or_why_not(obj, owners)
             except client.Fault as fault:
                 yield Reported(FileResult(kind.plural, error=_why(kind.kind, fault)))
