@@ -1105,12 +1105,13 @@ def test_a_pod_is_tried_as_its_controller_makes_it(cluster: Cluster, report: Any
     assert tried_pod["spec"] == {**spec, "volumes": volumes}
 
 
+NAMED = {"name": "gpu-webhook-report"}
 NO_UID = "00000000-0000-4000-8000-000000000000"
 
 
 def made_by(version: str, kind: str, name: str, uid: str = NO_UID) -> dict[str, Any]:
     owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
-    return {"generateName": f"{name}-", "ownerReferences": [owner]}
+    return {**NAMED, "generateName": f"{name}-", "ownerReferences": [owner]}
 
 
 # What makes the pods, and the metadata that they have from it.
@@ -1122,8 +1123,8 @@ MAKERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a Job": ("batch/v1", "Job", made_by("batch/v1", "Job", "a", "of-a")),
     "a CronJob": ("batch/v1", "CronJob", made_by("batch/v1", "Job", "a-gpu-webhook")),
     "a custom kind": ("x.org/v1", "Team", made_by("x.org/v1", "Team", "a", "of-a")),
-    "a PodTemplate, which makes none": ("v1", "PodTemplate", {"generateName": "a-"}),
-    "nobody": ("v1", "Pod", {"generateName": "a-"}),
+    "a PodTemplate, which makes none": ("v1", "PodTemplate", {**NAMED, "generateName": "a-"}),
+    "nobody": ("v1", "Pod", {**NAMED, "generateName": "a-"}),
 }
 
 

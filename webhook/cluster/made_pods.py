@@ -22,6 +22,8 @@ _DENIED = re.compile(
     r"admission webhook \".*\" denied the request|ValidatingAdmissionPolicy .* denied request"
 )
 
+# The name is the same for all, so that refusals are; nothing is stored.
+NAME = "gpu-webhook-report"
 # An object that does not exist may be named as the owner: a dry run is accepted, and not stored.
 _NO_UID = "00000000-0000-4000-8000-000000000000"
 _BETWEEN = {  # kinds whose pods are made by an object in between
@@ -34,7 +36,7 @@ _OF_OWNER = ("apiVersion", "kind", "name", "uid", "controller")
 
 
 def made_by(obj: Raw) -> Raw:
-    """The beginning of the name, and the owner. A pod keeps its own; a PodTemplate makes none."""
+    """The name with its beginning, and the owner. A pod keeps its own; a PodTemplate makes none."""
     named = reference(obj)
     if named.kind in {"Pod", "PodTemplate"}:
         owner = controller_of(as_map(obj.get("metadata")))
@@ -47,14 +49,16 @@ def made_by(obj: Raw) -> Raw:
     return of(name, owner)
 
 
-def of(name: str, owner: Raw) -> Raw:
-    """As all controllers do it."""
-    return {"generateName": f"{name}-", **({"ownerReferences": [owner]} if owner else {})}
+def of(owner_name: str, owner: Raw) -> Raw:
+    """As all controllers do it, but for the name."""
+    owners = {"ownerReferences": [owner]} if owner else {}
+    return {"name": NAME, "generateName": f"{owner_name}-", **owners}
 
 
 def of_replica_set(name: str) -> Raw:
-    """The same for a ReplicaSet of this name, which need not exist."""
-    return made_by({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}})
+    """The same for a ReplicaSet of this name, which need not exist; the pod has the same name."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}}
+    return made_by(owner) | {"name": name}
 
 
 def job_of(cron_job: Raw) -> Raw:
