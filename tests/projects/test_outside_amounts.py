@@ -59,7 +59,9 @@ FRAGMENTS = {
 
 # Texts that keep the legacy name and may give it to a chart.
 KEEP = {
-    "a script with a variable": {"d.sh": f"K='{ESCAPED}'\nhelm upgrade x c --set r.$K=1\n"},
+    "a script with a variable": {
+        "d.sh": f"K='{ESCAPED}'\nhelm upgrade x charts/train --set r.$K=1\n"
+    },
     "a script that edits values": {"d.sh": f"yq w -i charts/train/values.yaml [{OLD}] 4\n"},
     "arguments one a line": {"ci.yaml": f"args:\n- helm\n- --set\n- limits.{ESCAPED}=2\n"},
     "a command in a document": {"README.md": f"```\n{SET}```\n"},
@@ -94,6 +96,27 @@ KEEP = {
         "apps/values.yaml": f"t:\n{indented(GIVEN, 2)}",
         "apps/templates/a.yaml": argo("values: |\n{{ toYaml .Values.t | indent 6 }}"),
     },
+    "values with an ending of any kind": {
+        "p.txt": GIVEN,
+        "d.sh": "helm upgrade x charts/train -f p.txt\n",
+    },
+    "values without an ending": {"p": GIVEN, "d.sh": "helm upgrade x charts/train -f p\n"},
+    "values that begin as an object": {
+        "p.yaml": f"apiVersion: apps/v1\nkind: Deployment\n{GIVEN}",
+        "d.sh": "helm upgrade x charts/train -f p.yaml\n",
+    },
+    "a variable of a script that another one includes": {
+        "env.sh": f"export K='{ESCAPED}'\n",
+        "d.sh": ". ./env.sh\nhelm upgrade x charts/train --set r.$K=1\n",
+    },
+    "a variable of an included Makefile": {
+        "gpu.mk": f"K ?= {OLD}\n",
+        "Makefile": "include gpu.mk\nx:\n\thelm upgrade x charts/train\n",
+    },
+    "a key of a ConfigMap that a HelmRelease names": {
+        "m.yaml": config_map("prod", GIVEN),
+        "hr.yaml": HR.format("train").replace("values:", "valuesFrom: [{valuesKey: prod}]"),
+    },
     "questions of the chart": {
         "charts/train/questions.yml": f"questions:\n- variable: resources.limits.{ESCAPED}\n"
     },
@@ -110,6 +133,27 @@ BESIDE = {
         "charts/other/templates/p.yaml": ASKED + pod(f"limits: {{{OLD}: 1}}"),
     },
     "a release of another chart": {"x.yaml": f"{HR.format('else')}{indented(GIVEN, 4)}"},
+    "a command of kubectl in a Makefile": {
+        "Makefile": f"x:\n\thelm upgrade x charts/train\ny:\n\tkubectl get nodes | grep {OLD}\n"
+    },
+    "a command of kubectl in several lines": {
+        "ci.yaml": "script:\n- helm install x charts/train\n- |\n"
+        f"  kubectl patch node x \\\n    -p '{OLD}: 1'\n"
+    },
+    "what a command printed": {
+        "README.md": f"```\n$ kubectl describe node\n  {OLD}:  1\n```\n"
+        "```sh\nhelm install x c\n```\n"
+    },
+    "what a command printed, without the command": {
+        "README.md": f"```\nCapacity:\n  {OLD}:  1\n```\n```console\nlimits:\n  {OLD}: 1\n```\n"
+    },
+    "a change log": {"CHANGELOG.md": f"```sh\n{SET}```\n"},
+    "a comment of a program": {"x.go": f'// the helm chart installs it\nconst GPU = "{OLD}"\n'},
+    "a command for another chart": {"d.sh": SET.replace("charts/train", "r/else")},
+    "Terraform for another chart": {
+        "main.tf": 'resource "helm_release" "x" {\n  chart = "else"\n}\n',
+        "pod.tf": f'resource "kubernetes_pod" "x" {{\n  limits = {{ "{OLD}" = 1 }}\n}}\n',
+    },
     "settings of another program": {
         "x.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{labels: {{chart: x}}}}\n"
         f"data: {{name: {OLD}}}\n"
@@ -138,7 +182,7 @@ def test_parts_wait_with_the_chart_that_may_get_them(
 ) -> None:
     assert migrated(tmp_path, {**WAITS, **files}) == {}
     said = " ".join(capsys.readouterr().out.split())
-    assert "charts/train may get these values" in said or "to this chart, or get them" in said
+    assert "may get these values" in said or "to this chart, or get them" in said
     assert "templates/p.yaml (line 1) has this name inside a template action" in said
 
 
@@ -176,6 +220,12 @@ def test_a_part_of_another_chart_does_not_wait(tmp_path: Path) -> None:
 def test_other_charts_wait_that_may_get_the_same_part(tmp_path: Path) -> None:
     assert [*migrated(tmp_path / "a", {**WAITS, **OTHER})] == ["charts/other/values.yaml"]
     assert migrated(tmp_path / "b", {**WAITS, **OTHER, "env/prod.yaml": GIVEN}) == {}
+
+
+def test_a_chart_does_not_wait_for_a_file_of_a_chart_that_waits(tmp_path: Path) -> None:
+    script = "helm upgrade x charts/other -f env/prod.yaml\nhelm upgrade y charts/train\n"
+    made = migrated(tmp_path, {**WAITS, **OTHER, "env/prod.yaml": GIVEN, "d.sh": script})
+    assert [*made] == ["charts/other/values.yaml", "env/prod.yaml"]
 
 
 def test_a_part_waits_for_a_chart_that_is_not_among_the_files_of_the_run(

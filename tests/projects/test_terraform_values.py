@@ -13,6 +13,7 @@ from tests.projects.test_values import NEW, OLD, resources
 if TYPE_CHECKING:
     from pathlib import Path
 
+SET = 'variable "{}" {{\n  type = number\n  default = 0.5\n}}\n'
 OF_VARIABLE = RELEASE.format("yamlencode({ gpu = var.gpu })")
 MODULE = 'module "x" {\n  source = "./m"\n  gpu    = 0.5\n}\n'
 LEGACY = f'resources = {{ limits = {{ "{OLD}" = 1 }} }}\n'
@@ -23,14 +24,20 @@ FRACTIONS = {
     "jsonencode": ({"main.tf": RELEASE.format('jsonencode({ "gpu" : "500m" })')}, "500m"),
     "a here-document": ({"main.tf": RELEASE.format("<<-EOF\n    gpu: 0.5\n    EOF\n  ")}, "0.5"),
     "a here-document with a variable": (
-        {"main.tf": RELEASE.format("<<EOF\ngpu: ${var.gpu}\nEOF\n  ")},
-        "var.gpu",
+        {
+            "v.tf": SET.format("size"),
+            "main.tf": RELEASE.format("<<EOF\ngpu: ${var.size}\nEOF\n  "),
+        },
+        "0.5 from size",
     ),
-    "a variable": ({"main.tf": OF_VARIABLE}, "var.gpu"),
+    "a variable": ({"v.tf": SET.format("gpu"), "main.tf": OF_VARIABLE}, "0.5 from gpu"),
     "a variable that is set": (
-        {"main.tf": 'resource "helm_release" "x" {\n  set {\n    name  = "gpu"\n'
-         '    value = var.gpu\n  }\n}\n'},
-        "var.gpu",
+        {
+            "prod.tfvars": "size = 0.5\n",
+            "main.tf": 'resource "helm_release" "x" {\n  set {\n    name  = "gpu"\n'
+            '    value = var.size\n  }\n}\n',
+        },
+        "0.5 from size",
     ),
     "locals in another file": (
         {
@@ -76,7 +83,8 @@ def test_amounts_wait_for_what_a_program_may_give(
     files: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     results = looked_at(tmp_path, {**CHART_WITH_AMOUNT, **files})
-    assert f"{said} from gpu in ../{next(iter(files))}" in reasons(results)
+    assert f"{said} " in reasons(results)
+    assert f" in ../{next(iter(files))} (line " in reasons(results)
     assert NEW not in (results["chart/templates/p.yaml"].new_text or "")
 
 
@@ -106,7 +114,7 @@ def test_amounts_wait_for_the_legacy_name_in_terraform(
     files: dict[str, str], tmp_path: Path
 ) -> None:
     results = looked_at(tmp_path, {**CHART, **files})
-    assert f"the legacy name stays in ../{next(iter(files))} (line " in reasons(results)
+    assert f"{next(iter(files))} (line " in reasons(results)
     assert NEW not in (results["chart/values.yaml"].new_text or "")
 
 

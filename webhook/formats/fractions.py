@@ -38,13 +38,8 @@ _INSIDE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}", re.DOTALL)
 _NAMED = re.compile(
     r"\{\{-?\s*define\s+\"(?P<name>[^\"]+)\"(?P<body>.*?)(?=\{\{-?\s*define\s|\Z)", re.DOTALL
 )
+_MEMBER = re.compile(r"[A-Za-z_][\w-]+")
 _PAIR = re.compile(r"\"(\w+)\"\s+\(?\s*([$.][\w.]+)")  # of `dict` and `set`
-
-
-class Computed(str):
-    """What a program gives as a value, which is not known before it runs."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +51,7 @@ class Known:
     above: dict[str, str] = field(default_factory=dict)  # all maps around such members
     given: dict[str, set[str]] = field(default_factory=dict)  # what made members may be
     named: dict[str, str] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)  # members that decided an amount so far
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, Any]], texts: Iterable[str]) -> Self:
@@ -64,7 +60,7 @@ class Known:
         for name, data in values:
             for at, value in walk(data):
                 names = [each for each in at if isinstance(each, str)]
-                if names and (isinstance(value, Computed) or _is_fraction(value)):
+                if names and is_fraction(value):
                     said = f"{value} from {names[-1]} in {name}"
                     known.members.setdefault(names[-1], said)
                     known.holders.update(dict.fromkeys(names[-2:], said))
@@ -75,8 +71,9 @@ class Known:
                 known.given.setdefault(name, set()).add(_last(path))
         return known
 
-
-NOTHING = Known()
+    def names(self) -> frozenset[str]:
+        """The members of values that decided an amount so far."""
+        return frozenset(filter(_MEMBER.fullmatch, self.asked)) - computing.FUNCTIONS - {"Values"}
 
 
 def _own(body: str) -> str:
@@ -93,7 +90,7 @@ def _own(body: str) -> str:
     return body[body.find("}}") + 2 :]
 
 
-def written(text: str, settings: Settings, known: Known = NOTHING) -> tuple[int, str] | None:
+def written(text: str, settings: Settings, known: Known) -> tuple[int, str] | None:
     """The line of an amount under a legacy name that may be a fraction, and the fraction."""
     if not settings.legacy_resources or not ("{{" in text or "{%" in text):
         return None
@@ -147,15 +144,17 @@ class _Place:
 
 def _of_word(word: str, place: _Place, known: Known) -> Iterator[str]:
     """The fractions that a number, a path, or the dot may be; variables are followed."""
-    if _is_fraction(word):
+    if is_fraction(word):
         yield word
     elif word == "." and not place.is_given:
         given = (words for sets, words, _ in _every_given(place.text) if word in sets)
         every = [each for words in given for each in words]
-        yield from filter(_is_fraction, every)
+        known.asked.update(every)
+        yield from filter(is_fraction, every)
         yield from (known.holders[each] for each in every if each in known.holders)
     else:
         names = (_last(word), *known.given.get(_last(word), ()))
+        known.asked.update(names if "." in word else ())
         for found in (known.members, known.holders)[: 1 + place.is_given]:
             yield from (found[each] for each in names if each in found)
 
@@ -180,10 +179,11 @@ def _every_given(text: str) -> list[tuple[set[str], list[str], str]]:
 
 def _last(word: str) -> str:
     """The last member of a path; a number as it is."""
-    return word if _is_fraction(word) else word.rpartition(".")[2].lstrip("$")
+    return word if is_fraction(word) else word.rpartition(".")[2].lstrip("$")
 
 
-def _is_fraction(value: object) -> bool:
+def is_fraction(value: object) -> bool:
+    """Whether it is an amount, and no whole one."""
     amount = quantity.parse(value)
     return amount is not None and amount > 0 and amount.denominator != 1
 

@@ -57,7 +57,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     if line := legacy_pods.read_by_name(source.text, plan.settings):
         why = legacy_pods.is_read(f"this file (line {line})")
         plan = legacy_pods.with_amounts_held(plan, why)
-    if found := fractions.written(source.text, plan.settings):
+    if found := fractions.written(source.text, plan.settings, fractions.Known()):
         why = fractions.may_be(f"this file (line {found[0]})", found[1])
         plan = legacy_pods.with_amounts_held(plan, why)
     regions = parts(template.blanked)

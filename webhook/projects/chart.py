@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
 
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE
-from webhook.files.folder import repository
 from webhook.files.reading import UnreadableError, read_regular, text_of
 from webhook.files.source import CHART, Source
 from webhook.files.walk import Wanted, which_is_met
@@ -24,13 +23,14 @@ from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
 from webhook.projects import (
     combined_amounts,
+    given_fractions,
     given_values,
     merged_values,
-    value_files,
+    named_files,
     values_schema,
 )
 from webhook.projects.chart_files import DEPENDENCIES, files, is_test, notes
-from webhook.projects.chart_graph import around, closed, used, users
+from webhook.projects.chart_graph import around, chart_of, closed, names_of, own_name, used, users
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,6 @@ T = TypeVar("T")
 
 _OWN = "values.yaml"
 _DEEPEST = 3  # charts in each other
-_NAME = re.compile(r"^name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _ALIAS = re.compile(r"\balias:[ \t]*[\"']?(?P<name>[-\w.]+)")
 _ELSEWHERE = re.compile(r"\brepository[\"']?:[ \t]*[\"']?(?!file://)[^\s\"']")
 _OPT_OUT = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?(?:true\b|\{{\{{)")
@@ -72,23 +71,16 @@ def _of_no_chart(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file that may give values to charts: its amounts wait where theirs do."""
     result = migrate_text(source, plan)
     own = os.path.realpath(path)
-    given = value_files.files(path, plan) if legacy_pods.does_amounts(result) else {}
-    if (named := given.get(own)) is None:
+    if not legacy_pods.does_amounts(result) or not _given(Question.of(own, plan)):
         return result
-    for chart in _charts(Question.of(repository(path) or str(Path(path).parent), plan)):
+    for mark in named_files.with_words(str(Path(own).parent), plan, ("version",)):
+        chart, name = Path(mark).parent, Path(mark).name
         release = Question.of(chart, plan)
-        if (why := _why_wait(release)) and any(_of_file(named, release)):
+        if name == CHART and any(_of_file(own, release)) and (why := _why_wait(release)):
             name = os.path.relpath(chart, Path(path).parent)
             why = f"the amounts of the chart {name}, which may get these values, wait: {why}"
             return migrate_text(source, legacy_pods.with_amounts_held(plan, why))
     return result
-
-
-@lru_cache(maxsize=4096)
-def _charts(question: Question[str]) -> list[Path]:
-    """The charts that may get values from the files of a repository, or of a folder in none."""
-    given = value_files.files(question.about, question.plan)
-    return sorted({found for each in given if (found := chart_of(each))})
 
 
 def connected(path: str, plan: Plan) -> frozenset[str]:
@@ -157,8 +149,8 @@ class _Outside(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _outside(release: Question[Path]) -> list[_Outside]:
-    every = value_files.files(str(release.about), release.plan)
-    return [each for named in every.values() for each in _of_file(named, release)]
+    every = given_values.files(str(release.about), release.plan)
+    return [each for file in every for each in _of_file(file, release)]
 
 
 @lru_cache(maxsize=64)
@@ -170,28 +162,27 @@ def _texts(release: Question[Path]) -> tuple[list[Path], list[str]]:
     return charts, [text_of(file) for file in (*(file for _, file in own), *places)]
 
 
-def _of_file(named: value_files.Named, release: Question[Path]) -> Iterator[_Outside]:
+def _of_file(file: str, release: Question[Path]) -> Iterator[_Outside]:
     """What one file may give to charts of a release."""
     charts, texts = _texts(release)
-    for values, names in _given(Question.of(named, release.plan)):
-        for_whom = {e for e in charts if not names or names & {own_name(e), e.name}}
+    for values, named in _given(Question.of(file, release.plan)):
+        names = named or named_files.users(file, release.plan) or frozenset()
+        for_whom = {e for e in charts if not names or names & names_of(e)}
         if for_whom and (names or given_values.are_read(values.before, texts)):
-            name = os.path.relpath(named.file, release.about)
+            name = os.path.relpath(file, release.about)
             stays = values.stays and f"{name}{values.stays}"
             yield _Outside(replace(values, name=name, stays=stays), frozenset(for_whom))
 
 
 @lru_cache(maxsize=100_000)
-def _given(question: Question[value_files.Named]) -> list[tuple[Values, frozenset[str]]]:
+def _given(question: Question[str]) -> list[tuple[Values, frozenset[str]]]:
     """What a file gives to charts; the values of a chart itself are no such file."""
-    file = question.about.file
+    file = question.about
     plan = replace(question.plan, held={}, left={}, is_values=False)
     text, chart = text_of(file), chart_of(file)
     if chart and _planned(os.path.relpath(file, chart), text, plan).is_values:
         return []
-    its = plan if is_in_run(plan)(file) else None
-    named = replace(question.about, is_values=False) if chart else question.about
-    return given_values.look(named, text, its, plan.settings)
+    return given_values.look(file, text, plan if is_in_run(plan)(file) else None, plan.settings)
 
 
 @lru_cache(maxsize=4096)
@@ -243,9 +234,8 @@ def _why_held(release: Question[Path]) -> str:
     if why := next((each.stays for each in every if each.stays), ""):
         return f"the legacy name stays in {why}, and Helm merges values by their names"
     known = fractions.Known.of([(each.name, each.before) for each in every], dict(texts).values())
-    for name, text in texts:
-        if found := fractions.written(text, plan.settings, known):
-            return fractions.may_be(f"{name} (line {found[0]})", found[1])
+    if why := _why_fraction(release, texts, known):
+        return why
     after = (merged_values.after(*each, plan.settings) for each in templates)
     stays = (where for _, where in after if where)
     before = [each.before for each in every]
@@ -257,6 +247,24 @@ def _why_held(release: Question[Path]) -> str:
         if why := merged_values.why_unequal(_base(chart, values, plan), others, given, plan):
             return why
     return _why_refused(main, values, outside, plan)
+
+
+def _why_fraction(
+    release: Question[Path], texts: list[tuple[str, str]], known: fractions.Known
+) -> str:
+    """Why a template may write a fraction: of values that are known, or of a text outside."""
+    plan = release.plan
+    while True:
+        for name, text in texts:
+            if made := fractions.written(text, plan.settings, known):
+                return fractions.may_be(f"{name} (line {made[0]})", made[1])
+        charts = frozenset(name for each in _release(release) for name in names_of(each))
+        own = {os.path.realpath(file) for _, file in _files_of_release(release)}
+        found = given_fractions.found(known.names(), str(release.about), plan, charts, own)
+        value, said = next(found, ("", ""))
+        if not value or value in known.members:
+            return ""
+        known.members[value] = said
 
 
 def _why_refused(
@@ -333,18 +341,6 @@ def _names(chart: Path, inner: Path) -> set[str]:
     said = "".join(text_of(str(chart / each)) for each in DEPENDENCIES)
     aliases = (each["name"] for each in _ALIAS.finditer(said))
     return {own_name(inner), *aliases}
-
-
-def own_name(chart: Path) -> str:
-    """The name in a chart; without one, that of its folder."""
-    found = _NAME.search(text_of(str(chart / CHART)))
-    return found["name"] if found else chart.name
-
-
-def chart_of(path: str) -> Path | None:
-    """The folder of the chart around a file; None if it is in none."""
-    above = Path(os.path.abspath(path)).parents  # noqa: PTH100  # a link keeps its own name
-    return next((each for each in above if (each / CHART).is_file()), None)
 
 
 def _left_beside(path: str, chart: Path, plan: Plan) -> dict[str, str]:

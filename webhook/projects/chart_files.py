@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 DEPENDENCIES = (CHART, "requirements.yaml")  # of Helm 3, and of Helm 2
 NOTES = "NOTES.txt"
+_INSTALLS = re.compile(
+    r"^kind:[ \t]*[\"']?(?:Application(?:Set)?|Helm\w+|\w*Release|App)\b", re.MULTILINE
+)
+_DEPENDENCY = re.compile(r"^[ \t]*(?:-[ \t]+)?name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _MAY_END = re.compile(r"\{\{[^{}]*\b(?:fail|include|required|template)\b")
 _TEST = re.compile(r"_tests?\.ya?ml$")
 _SUITE = [re.compile(rf"^{each}:", re.MULTILINE) for each in ("tests", "[ \\t-]+asserts")]
@@ -41,6 +46,15 @@ def files(chart: Path) -> Iterator[tuple[str, bool]]:
                 is_read = is_part or any(".Files.Glob" in e or name in e for e in readers)
             if is_read and not is_test(str(here / name)):
                 yield str(here / name), is_part
+
+
+@lru_cache(maxsize=4096)
+def gives(chart: Path, _run: object) -> frozenset[str] | None:
+    """The names of the charts that get values from this one; None: of any."""
+    if any(is_part and _INSTALLS.search(text_of(file)) for file, is_part in files(chart)):
+        return None
+    named = (text_of(str(chart / each)).partition("dependencies:")[2] for each in DEPENDENCIES)
+    return frozenset(each["name"] for said in named for each in _DEPENDENCY.finditer(said))
 
 
 def is_test(file: str) -> bool:

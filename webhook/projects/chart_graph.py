@@ -15,6 +15,7 @@ from webhook.projects.chart_files import DEPENDENCIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+_NAME = re.compile(r"^name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _BESIDE = re.compile(r"file://([^\s\"'},]+)")
 
 
@@ -54,3 +55,20 @@ def beside(chart: Path, _run: object) -> list[Path]:
     texts = (text_of(str(chart / name)) for name in DEPENDENCIES)
     named = (place for text in texts for place in _BESIDE.findall(text))
     return [Path(os.path.normpath(chart / place)) for place in named]
+
+
+def chart_of(path: str) -> Path | None:
+    """The folder of the chart around a file; None if it is in none."""
+    above = Path(os.path.abspath(path)).parents  # noqa: PTH100  # a link keeps its own name
+    return next((each for each in above if (each / CHART).is_file()), None)
+
+
+def own_name(chart: Path) -> str:
+    """The name in a chart; without one, that of its folder."""
+    found = _NAME.search(text_of(str(chart / CHART)))
+    return found["name"] if found else chart.name
+
+
+def names_of(chart: Path) -> set[str]:
+    """The names by which others may call a chart."""
+    return {own_name(chart), chart.name}

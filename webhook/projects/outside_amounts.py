@@ -9,8 +9,8 @@ of the file), and texts about Helm, which no run edits.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from webhook.files.walk import STDIN
 from webhook.formats import legacy_pods
 from webhook.formats.file_objects import AMOUNTS
 from webhook.formats.mentions import Comments
-from webhook.projects import chart, chart_files, helm_texts, merged_values
+from webhook.projects import chart, chart_files, chart_graph, helm_texts, merged_values, named_files
 from webhook.rules import legacy_name_elsewhere
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
     from webhook.files.results import FileResult, Located, Plan
 
-_INSTALLS = re.compile(
-    r"^kind:[ \t]*[\"']?(?:Application(?:Set)?|Helm\w+|\w*Release|App)\b", re.MULTILINE
-)
-_DEPENDENCY = re.compile(r"^[ \t]*(?:-[ \t]+)?name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
 _TEMPLATES = "templates"
 _CODES = {legacy_name_elsewhere.CODE, *AMOUNTS}
 _LINE = "\n"
@@ -153,7 +149,7 @@ class _Nodes:
 
     def _is_of_chart(self, file: str, name: str) -> bool:
         """Whether a chart may use the file; then it is noted with its chart."""
-        its = chart.chart_of(file)
+        its = chart_graph.chart_of(file)
         if its is None:
             return False
         inside = os.path.relpath(file, its)
@@ -165,7 +161,9 @@ class _Nodes:
         if its not in self._connected:
             self._connected[its] = chart.connected(file, self._plan)
         folders = self._connected[its]
-        group = self._groups.setdefault(min(folders), _Group(self._root(file), folders))
+        group = self._groups.setdefault(
+            min(folders), _Group(self._root(file), folders, self._plan.run)
+        )
         result = self._known.get(file)
         if result is not None and legacy_pods.does_amounts(result):
             group.renames(result.path, is_values=is_values)
@@ -203,25 +201,25 @@ class _Nodes:
         new_text = result.new_text if result and result.new_text is not None else text
         node = _Node(name, self._root(file))
         source = Source.of_text(name, new_text)
-        kept = [*helm_texts.places(source, self._plan.settings)]
-        its = chart.chart_of(file)
+        is_included = partial(named_files.is_included, file, self._plan)
+        kept = [*helm_texts.places(source, self._plan.settings, is_included)]
+        its = chart_graph.chart_of(file)
         names = [each.charts for each in kept]
         if kept:
             node.keeps = f"{name} (line {kept[0].line})"
         if result is not None:
-            lines = [e.place.line for e in result.located if _is_part(e)]
-            if lines:
+            its_source = Source.of_text(name, text)
+            starts = [its_source.index(e.place.line) for e in result.located if _is_part(e)]
+            if starts:
                 node.has_values, node.paths = True, [result.path]
-                names.append(helm_texts.charts_at(Source.of_text(name, text), lines))
+                names.append(helm_texts.charts_at(its_source, starts))
+        if None in names:
+            names = [each for each in names if each is not None]
+            names.append(named_files.users(file, self._plan))
         node.gives = None if None in names else frozenset().union(*filter(None, names))
         if its is not None:
-            node.gives = frozenset(_names_of(its))
+            node.gives = frozenset(chart_graph.names_of(its))
         return node
-
-
-def _names_of(folder: Path) -> set[str]:
-    """The names by which others may call a chart."""
-    return {chart.own_name(folder), folder.name}
 
 
 def _is_part(found: Located) -> bool:
@@ -235,6 +233,7 @@ class _Group:
 
     root: str
     folders: frozenset[str]
+    run: object
     paths: list[str] = field(default_factory=list)
     has_values: bool = False
     in_values: tuple[str, str] | None = None
@@ -256,7 +255,7 @@ class _Group:
         """Templates may keep amounts of their own: then those in values do not wait."""
         kept = self.in_values or (None if self.has_values else self.in_templates)
         where, why = kept or ("", "")
-        names = {name for each in self.folders for name in _names_of(Path(each))}
+        names = {name for each in self.folders for name in chart_graph.names_of(Path(each))}
         gives = frozenset[str]() if is_alone else self._gives(names)
         name = os.path.relpath(min(self.folders))
         return _Node(
@@ -265,12 +264,5 @@ class _Group:
 
     def _gives(self, names: set[str]) -> frozenset[str] | None:
         """The names of the charts that get values of these; None: of any."""
-        found: set[str] = set()
-        for folder in map(Path, sorted(self.folders)):
-            for file, is_part in chart_files.files(folder):
-                if is_part and _INSTALLS.search(text_of(file)):
-                    return None
-            for each in chart_files.DEPENDENCIES:
-                said = text_of(str(folder / each)).partition("dependencies:")[2]
-                found |= {each["name"] for each in _DEPENDENCY.finditer(said)}
-        return frozenset(found - names)
+        every = [chart_files.gives(Path(folder), self.run) for folder in sorted(self.folders)]
+        return None if None in every else frozenset().union(*filter(None, every)) - names

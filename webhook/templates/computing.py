@@ -28,6 +28,7 @@ _KEEPS = {
     *("required", "set", "squote", "ternary", "toJson", "toString", "toYaml", "trim", "tuple"),
     *("keys", "sortAlpha", "uniq"),
 }
+FUNCTIONS = _WHOLE | _KEEPS | {"index", "get", "pluck", "dig", "tpl", "printf", "range", "with"}
 # Where the keys are among the arguments: of the last one it depends which member is read.
 _KEYS = {
     "index": slice(1, None), "get": slice(1, None), "pluck": slice(0, 1), "dig": slice(0, -2),
