@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -168,6 +169,14 @@ def test_a_file_that_git_ignores_counts_that_a_command_names(tmp_path: Path) -> 
     results = looked_at(tmp_path, {**CHART, **files, "prod.yaml": resources(1)})
     assert "prod.yaml" in reasons(results)
     assert results["chart/values.yaml"].new_text is None
+
+
+def test_a_slash_of_json_may_be_an_escape(tmp_path: Path) -> None:
+    text = json.dumps({"resources": {"limits": {OLD: 1}}})
+    names = {"chart/v.json": "\\u002F", "env/1.json": "\\u002f", "env/2.json": "\\/"}
+    files = {name: text.replace("/", slash) for name, slash in names.items()}
+    results = looked_at(tmp_path, {**CHART, **files})
+    assert all(NEW in (results[name].new_text or "").replace("\\", "") for name in files)
 
 
 def test_two_of_many_files_are_merged_together(tmp_path: Path) -> None:

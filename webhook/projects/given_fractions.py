@@ -35,7 +35,7 @@ _EXPRESSION = re.compile(rf"(?:{_BRACED}|[^\n,;#])+")
 _WORD = re.compile(rf"(?:{_BRACED}|[^\s,;#])+")
 _MAKES = re.compile(r"[${|?(]|\bor\b")  # more than a plain word
 _NAME = re.compile(r"[\w.$]+[\"'})\]\\\s]*")
-_NEAR = 200  # characters between two members of one object
+_NEAR = 200  # characters of an expression, and between two members of one object
 _TARGET = r"\btargetPath[\"']?[ \t]*:[ \t]*[^\s,}]*(?<![\w-])"  # of Flux: where one value goes
 _VALUES_KEY = re.compile(r"\bvaluesKey[\"']?[ \t]*:[ \t]*[\"']?([\w.-]+)")
 _DIVIDES = re.compile(r"[\w)\]}][ \t]+/[ \t]+\w")
@@ -100,7 +100,7 @@ def given(text: str, name: str) -> Iterator[_Given]:
                 yield _Given(each.start(), amount["amount"], frozenset())
         elif _ASSIGNS.search(gap):
             is_word = gap.strip("\"'\\") == "="
-            said = (_WORD if is_word else _EXPRESSION).match(text, at)
+            said = (_WORD if is_word else _EXPRESSION).match(text, at, at + _NEAR)
             yield from _computed(each.start(), said[0] if said else "")
 
 

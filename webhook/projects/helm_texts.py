@@ -43,6 +43,9 @@ _KIND = re.compile(
     r"(?:^|[{,])[ \t]*(?:-[ \t]+)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?(\w+)", re.MULTILINE
 )
 _KEY = re.compile(r"[\w.-]+")
+_MAP = re.compile(r"(?:\s*#[^\n]*\n|\s*---\s*\n)*\s*(?:\{|[\w.\"'-]+:\s)")
+_LONGEST = 1_000_000  # characters of a file of values
+_NEAR = 2_000  # characters of a line, before a place and behind it
 _AS_KEY = re.compile(r"[\\\"']*[ \t]*:")
 _ASSIGNED = re.compile(r"[ \t]*(?:-[ \t]+|export[ \t]+)?[\w.-]+[\"']?[ \t]*[:?]?[:=][ \t]*[\"']?")
 _DOCUMENT = re.compile(r"^---(?=\s)", re.MULTILINE)
@@ -140,6 +143,8 @@ class Parts:
 
     def _reads_as_map(self) -> bool:
         """Whether a file of another ending is a map of YAML, which helm takes as values."""
+        if not _MAP.match(self._text) or len(self._text) > _LONGEST:
+            return False
         stream = documents.read(self._text)
         data = as_map(stream.documents[0].data) if stream.documents else {}
         return bool(data) and not stream.unread and all(_KEY.fullmatch(str(e)) for e in data)
@@ -174,12 +179,13 @@ class Parts:
 
     def _line(self, at: int) -> str:
         """The line around a place, with those that a backslash joins to it."""
-        start, end = self._text.rfind("\n", 0, at) + 1, self._text.find("\n", at)
+        first, last = max(0, at - _NEAR), min(len(self._text), at + _NEAR)
+        start, end = self._text.rfind("\n", first, at) + 1, self._text.find("\n", at, last)
         while start > 1 and self._text[start - 2] == "\\":
-            start = self._text.rfind("\n", 0, start - 1) + 1
+            start = self._text.rfind("\n", first, start - 1) + 1
         while end > 0 and self._text[end - 1] == "\\":
-            end = self._text.find("\n", end + 1)
-        return self._text[start : end if end >= 0 else None].replace("\\\n", " ")
+            end = self._text.find("\n", end + 1, last)
+        return self._text[max(start, first) : end if end >= 0 else last].replace("\\\n", " ")
 
     def may_give(self, part: int, settings: Settings, *, is_key: bool) -> bool:
         """Whether a legacy name in this part may be an amount for a chart."""

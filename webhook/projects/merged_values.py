@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _ENDINGS = (".yaml", ".yml", ".json")
 _NO_VALUES = {"templates", "crds"}
 SCHEMA = ".schema.json"
+_SLASH = re.compile(r"\\u002f", re.IGNORECASE)
 _DASHBOARD = '"panels"'  # of Grafana, which a template may put into a ConfigMap
 _OBJECT = ("apiVersion", "kind", "metadata")
 _WHOLE = [re.compile(rf"^{each}:", re.MULTILINE) for each in _OBJECT]
@@ -93,7 +94,9 @@ def after(
     path: str, name: str, text: str, plan: Plan | None, settings: Settings
 ) -> tuple[str, str]:
     """The text after such a run, and where a legacy name of an amount stays in it."""
-    plain = text.replace("\\", "") if "\\" in text else text  # names of `--set` have escapes
+    plain = text  # names of `--set` have escapes, and a slash of JSON may be one
+    if "\\" in text:
+        plain = _SLASH.sub("/", text).replace("\\", "")
     if not any(each in plain for each in settings.legacy_resources):
         return text, ""
     if plan is None or "\ufffd" in text:  # not UTF-8
