@@ -20,7 +20,7 @@ PARALLEL := -n $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) --dist loadfile 
 # Hundreds of processes import the same modules: without bytecode each of them compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# 30 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
+# 20 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
 LOCK := .venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
-_EXAMPLES = 30
 settings.register_profile(
-    "dev", max_examples=_EXAMPLES, deadline=None, suppress_health_check=_SLOW_IS_FINE
+    "dev", max_examples=20, deadline=None, suppress_health_check=_SLOW_IS_FINE
 )
 # The same examples in every run: a red CI must be red again when it is looked into.
 settings.register_profile(

@@ -130,6 +130,7 @@ def test_any_text_either_counts_or_says_why_not(text: str) -> None:
     assert found.reason in ("", text.strip())
 
 
+@pytest.mark.large
 @pytest.mark.timeout(20)  # a reading that goes back for each letter would take hours
 @pytest.mark.parametrize(
     "unit",

@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     Raw = dict[str, Any]
 
@@ -943,16 +943,20 @@ REQUESTS: dict[str, tuple[Callable[[int], tuple[Raw, Raw | None]], Raw]] = {
 }
 
 
-def reviews(
-    paths: Sequence[str] = PATHS,
-) -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
-    """Name, path and body of all that is sent; pods are sent to these paths."""
-    for name, make in SHAPES.items():
-        for path in paths:
-            yield name, path, partial(_of_pod, make)
-        yield f"{name} (again)", MUTATE, partial(_of_pod_again, make)
-        yield f"{name} (template)", VALIDATE, partial(_of_template, make)
-        yield f"{name} (template, again)", MUTATE, partial(_of_template_again, make)
+def reviews(*, whole: bool) -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
+    """Name, path and body of all that is sent.
+
+    Each shape comes as a new pod to /mutate, and in all other ways or in one of them, by turns.
+    """
+    for turn, (name, make) in enumerate(SHAPES.items()):
+        others = [
+            *((name, path, partial(_of_pod, make)) for path in (VALIDATE, GUARD, REFUSE)),
+            (f"{name} (again)", MUTATE, partial(_of_pod_again, make)),
+            (f"{name} (template)", VALIDATE, partial(_of_template, make)),
+            (f"{name} (template, again)", MUTATE, partial(_of_template_again, make)),
+        ]
+        yield name, MUTATE, partial(_of_pod, make)
+        yield from others if whole else others[turn % len(others) :][:1]
     for name, both in WORKLOADS.items():
         for path in (MUTATE, VALIDATE):
             yield name, path, partial(_of_workload, both)

@@ -167,6 +167,7 @@ def test_the_record_goes_with_the_last_word(
     assert author.noted == {}
 
 
+@pytest.mark.large
 @tools
 @pairs
 def test_it_stays_as_long_as_the_words(first: Raw, second: Raw, tool: Any) -> None:
@@ -210,6 +211,7 @@ def test_it_stays_where_another_manager_applies(
         assert author.noted == noted
 
 
+@pytest.mark.large
 @tools
 @pairs
 def test_own_tolerations_are_no_word(first: Raw, second: Raw, tool: Any) -> None:
@@ -236,6 +238,7 @@ def test_words_go_one_by_one(tool: Any) -> None:
     assert author.noted == {}
 
 
+@pytest.mark.large
 @tools
 @pairs
 def test_a_migrated_manifest_with_another_image_is_known_at_once_or_when_it_is_applied_again(

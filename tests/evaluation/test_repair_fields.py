@@ -478,6 +478,7 @@ def test_nor_does_one_that_names_all_of_it(
     assert is_kept(answered(sent, stored, {}))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("way", ["came", "went"])
 @pytest.mark.parametrize("key", KEYS)
 def test_nor_does_one_that_names_a_single_leaf_of_it_beside_the_words(key: str, way: str) -> None:

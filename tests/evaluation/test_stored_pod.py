@@ -123,6 +123,7 @@ def test_the_same_pod_changes_nothing_whatever_labels_its_nodes_got(
     assert sent_again(manifest, live, CLUSTERS[now], tool)["spec"] == live["spec"]
 
 
+@pytest.mark.large
 @forms
 def test_so_it_is_where_one_node_got_the_label_of_today(manifest: Raw) -> None:
     live = stored(manifest, CLUSTERS["one has each label"])

@@ -246,6 +246,7 @@ PODS = {
 pods = pytest.mark.parametrize("manifest", PODS.values(), ids=PODS)
 
 
+@pytest.mark.large
 @pods
 @tools
 def test_the_same_pod_comes_to_what_is_stored(manifest: Raw, tool: Any) -> None:
@@ -778,6 +779,7 @@ class Author:
         return self.sends(update, "kubectl-patch")
 
 
+@pytest.mark.large
 @pods
 @tools
 def test_the_same_template_comes_to_what_is_stored(manifest: Raw, tool: Any) -> None:
@@ -1965,6 +1967,7 @@ def test_what_other_settings_asked_for_comes_out_again(
     assert author.applies(manifest)["spec"] == made["spec"]
 
 
+@pytest.mark.large
 @by_any_tool
 @pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
 @pytest.mark.parametrize("known", [None, K80.inventory], ids=["unknown", "known, without"])

@@ -175,6 +175,7 @@ def test_the_record_goes_where_both_have_migrated(
     assert managers.noted == {}
 
 
+@pytest.mark.large
 @words
 @amounts
 def test_a_choice_that_is_taken_out_after_the_other_has_migrated_goes(

@@ -24,6 +24,7 @@ def _forget() -> None:
     quantity._parse.cache_clear()  # what an earlier test has read is read again
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("row", [pytest.param(row, id=repr(row[0])) for row in KUBERNETES])
 def test_a_text_is_read_as_kubernetes_reads_it(row: list[Any]) -> None:
     value = quantity.parse(row[0])

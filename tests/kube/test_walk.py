@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from webhook.kube.pointer import ROOT, Path
 from webhook.kube.walk import walk
 
@@ -29,6 +31,7 @@ def test_places_may_begin_anywhere() -> None:
     assert list(walk("x", Path(("a", 0)))) == [(Path(("a", 0)), "x")]
 
 
+@pytest.mark.large
 def test_depth_costs_no_recursion() -> None:
     deep: Any = 0
     for _ in range(10_000):
