@@ -74,7 +74,6 @@ def _read(args: SimpleNamespace) -> Usage:
     with answered():
         installed = facts.read(api, args.namespace, args.pod_namespace)
     came = legacy_counts.read(api, installed)
-    where = {"kubeconfig": args.kubeconfig, "context": args.context}
     with progress() as show_progress:
         namespaces, ranges, unlisted = _surroundings(api, installed, show_progress)
         ignored = sorted(_name(one) for one in namespaces if not policies.reaches(installed, one))
@@ -85,8 +84,9 @@ def _read(args: SimpleNamespace) -> Usage:
         trials = report_templates.Trials(api, installed, spared, ranges, others)
         plan = Plan(installed.settings, ignored=_NOT_LEGACY)
         scan = scan_cluster.Scan(
-            SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
+            SimpleNamespace(all_namespaces=True, namespace=None, selector=None),
             plan,
+            lambda: api,
             finished_since=installed.now - args.days * DAY,
             static_pods=False,
             counts=_is_needed,

@@ -55,7 +55,8 @@ def run(args: SimpleNamespace) -> int:
         raise InputError("--cluster checks a cluster: leave out the files")
     if args.all_namespaces and args.namespace:
         raise InputError("--all-namespaces and --namespace exclude each other: leave one out")
-    scan = Scan(args, file_command.plan_of(args))
+    plan = file_command.plan_of(args)
+    scan = Scan(args, plan, lambda: client.connected(args.kubeconfig, args.context))
     with progress() as show_progress:
         reported = sorted(scan.reported(show_progress), key=lambda each: each.result.path)
     found = Report(tuple(each.with_owner() for each in reported), files=scan.seen)
@@ -115,6 +116,7 @@ class Scan:
 
     args: SimpleNamespace
     plan: Plan
+    connect: Callable[[], client.Client]
     seen: int = 0
     owned: int = 0  # objects whose owner is checked itself
     repaired: int = 0  # repaired objects; their owner still sends legacy ones
@@ -134,9 +136,8 @@ class Scan:
 
     def reported(self, show_progress: Progress) -> Iterator[Reported]:
         """All findings, kind by kind."""
-        args = self.args
         try:
-            api = client.connected(args.kubeconfig, args.context)
+            api = self.connect()
             namespace = self._namespace()
             catalogue = objects.Catalogue(api)
             kinds: list[Served] = catalogue.custom((*custom_kinds(self.plan.settings), *READY_MADE))
@@ -152,7 +153,8 @@ class Scan:
         owners = objects.Owners(catalogue)
         for kind in dict.fromkeys(kinds):
             try:
-                listed = objects.of_kind(api, kind, show_progress, namespace, args.selector or "")
+                selector = self.args.selector or ""
+                listed = objects.of_kind(api, kind, show_progress, namespace, selector)
                 for obj in self.ahead(listed):
                     yield from self._object_or_why_not(obj, owners)
             except client.Fault as fault:

@@ -21,13 +21,12 @@ import orjson
 import urllib3
 from kubernetes.client import Configuration
 from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import (
-    ConfigException,
-    list_kube_config_contexts,
-    load_incluster_config,
-    load_kube_config,
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config
+from kubernetes.config.kube_config import (
+    KUBE_CONFIG_DEFAULT_LOCATION,
+    KubeConfigLoader,
+    KubeConfigMerger,
 )
-from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -122,9 +121,7 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
         if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config(found)  # type: ignore[no-untyped-call]
         else:
-            load: Any = load_kube_config  # it has no types
-            load(kubeconfig, context, client_configuration=found, persist_config=False)
-            found.impersonated = _impersonated(kubeconfig, context)
+            _read_kubeconfig(found, kubeconfig, context)
     except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
         what = kubeconfig or "in-cluster configuration or kubeconfig"
         raise InputError(f"{what}: {error}; name a file with --kubeconfig") from error
@@ -133,10 +130,19 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
     return found
 
 
-def _impersonated(kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
+def _read_kubeconfig(found: Configuration, kubeconfig: str | None, context: str | None) -> None:
+    """Set what `load_kube_config` sets, and for whom the user acts, in one reading of the files."""
+    read: Any = KubeConfigMerger  # these two have no types
+    load: Any = KubeConfigLoader
+    config = read(kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION).config
+    if config is None:
+        raise ConfigException("Invalid kube-config file. No configuration found.")
+    load(config, active_context=context, config_base_path=None).load_and_set(found)
+    found.impersonated = _impersonated(config.value, context)
+
+
+def _impersonated(config: Any, context: str | None) -> list[tuple[str, str]]:
     """The headers for whom the user of a kubeconfig acts, which the client does not read."""
-    read: Any = KubeConfigMerger  # it has no types
-    config = read(kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION).config.value
     contexts = {each["name"]: each.value["context"] for each in config["contexts"]}
     users = {each["name"]: each.value.get("user") for each in config["users"]}
     user = users.get(contexts[context or config["current-context"]].get("user")) or {}
