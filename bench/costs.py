@@ -76,7 +76,9 @@ def main() -> int:
     args = parser.parse_args()
     court = Court(importlib.import_module)
     chosen = [
-        each for each in reviews() if all(word in f"{each[1]} {each[0]}" for word in args.words)
+        each
+        for each in reviews(whole=True)
+        if all(word in f"{each[1]} {each[0]}" for word in args.words)
     ]
     sizes: dict[str, int] = {}
     costs = []

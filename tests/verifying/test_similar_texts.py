@@ -110,5 +110,5 @@ def test_each_filling_of_a_drawn_chart(number: int, monkeypatch: pytest.MonkeyPa
     source = Source.of_text("templates/x.yaml", drawn(number, "x"))
     result = migrate_text(source, Plan())
     assert result.new_text is not None
-    trial.why_wrong(result, Plan())
+    trial._why_wrong(result, trial._Webhook.of(result, Plan()))
     assert len(texts) > 20

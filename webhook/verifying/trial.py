@@ -83,13 +83,6 @@ def _less(
     return result.undone(why)
 
 
-def why_wrong(result: FileResult, plan: Plan) -> str:
-    """With which stand-ins the new text is wrong; empty if with none, or if it is no template."""
-    if result.kind not in TEMPLATES or result.new_text is None:
-        return ""
-    return _why_wrong(result, _Webhook.of(result, plan))
-
-
 def _why_wrong(result: FileResult, webhook: _Webhook) -> str:
     old, new = (actions.read(text) for text in (result.text, result.new_text or ""))
     # Where there is no room for a toleration it is left out, and a notice says so.
