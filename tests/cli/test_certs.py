@@ -234,7 +234,7 @@ OVERLAPS: dict[str, Callable[[Bench], object]] = {
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("second", range(1, 42, 1 if IS_NIGHTLY else 4))
+@pytest.mark.parametrize("second", range(1, 42, 1 if IS_NIGHTLY else 8))
 @pytest.mark.parametrize("change", OVERLAPS.values(), ids=OVERLAPS)
 def test_no_call_fails_whatever_begins_during_distrust(
     change: Callable[[Bench], object], second: int, bench: Bench
