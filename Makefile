@@ -74,8 +74,8 @@ test-node: dev cluster  ## what runs on real nodes: manifests/base and the chart
 operators: dev  ## build cert-manager, Flux and Argo CD, which only `make nightly` runs; once
 	@$(PY) -m tests.node.operators
 
-nightly: dev cluster browser site  ## hours: 5,000 new examples of each property, all rows of all tables, 100,000 changed members, 10,000 new pods for the scheduler, 2,000 charts, 10 minutes of rotations, 10 rolling restarts, cert-manager, Flux and Argo CD
-	@HYPOTHESIS_PROFILE=nightly CHANGED_MEMBERS=100000 $(PY) -m pytest -q -n auto --dist worksteal --timeout 7200 -m "(hypothesis or nightly or pairs or large) and not cluster and not node"
+nightly: dev cluster browser site  ## hours: 5,000 new examples of each property, all rows of all tables, 100,000 changed members and as many changed reviews, 10,000 new pods for the scheduler, 2,000 charts, 10 minutes of rotations, 10 rolling restarts, cert-manager, Flux and Argo CD
+	@HYPOTHESIS_PROFILE=nightly CHANGED_MEMBERS=100000 MUTATED_REVIEWS=100000 $(PY) -m pytest -q -n auto --dist worksteal --timeout 7200 -m "(hypothesis or nightly or pairs or large) and not cluster and not node"
 	@NEVER_FITS_PODS=10000 NEVER_FITS_SEED=$$(date +%Y%m%d) $(PY) -m pytest -q -m cluster tests/cluster/test_never_fits.py
 	@DRAWN_CHARTS=2000 $(PY) -m pytest -q --timeout 1800 -m cluster tests/cluster/test_drawn_charts.py
 	@ROTATION_SECONDS=600 ROTATION_RATE=100 $(PY) -m pytest -q --timeout 1800 -m cluster tests/cluster/test_certificates_self.py

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-COUNT = int(os.environ.get("CHANGED_MEMBERS", "1000"))
+COUNT = int(os.environ.get("CHANGED_MEMBERS", "500"))
 PATHS = ("/mutate", "/validate")
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"
 STALE = {"path": "/usr/lib/nvidia-375"}
