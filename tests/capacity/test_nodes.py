@@ -133,3 +133,18 @@ def test_taints_of_gpu_nodes_are_also_those_of_nodes_that_may_come() -> None:
         Taint("b"),
         Taint("c"),
     )
+
+
+@pytest.mark.parametrize(
+    ("watched", "whitelists", "is_new"),
+    [
+        pytest.param(True, {"old": ""}, True, id="the watcher has not received it"),
+        pytest.param(True, {"new": ""}, False, id="it has"),
+        pytest.param(True, {}, False, id="it may not list namespaces"),
+        pytest.param(False, {"old": ""}, False, id="a file may leave namespaces out"),
+    ],
+)
+def test_a_namespace_is_new_until_the_watcher_has_received_it(
+    *, watched: bool, whitelists: dict[str, str], is_new: bool
+) -> None:
+    assert Inventory(watched=watched, whitelists=whitelists).is_new("new") is is_new
