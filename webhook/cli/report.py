@@ -27,6 +27,7 @@ from webhook.rules import ALL, is_legacy, is_repair, legacy_name_elsewhere, quot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from webhook.cli.scan_cluster_result import Reported
     from webhook.cluster.listing import Progress
 
     Raw = dict[str, Any]
@@ -182,12 +183,12 @@ def _halfway(api: client.Client, scan: scan_cluster.Scan, spared: set[str]) -> I
             yield f"{namespace}/{kind}/{name}: {_HALFWAY} {why}"
 
 
-def _is_quota(reported: scan_cluster.Reported) -> bool:
+def _is_quota(reported: Reported) -> bool:
     """Whether it limits nothing, with or without the webhook (rule GPU128)."""
     return reported.top.kind == "ResourceQuota"
 
 
-def _unread(reported: scan_cluster.Reported) -> str:
+def _unread(reported: Reported) -> str:
     return f"{reported.result.path}: {reported.result.error}"
 
 
@@ -196,7 +197,7 @@ def _is_needed(code: str) -> bool:
     return is_legacy(code) or is_repair(code)
 
 
-def _owner(reported: scan_cluster.Reported) -> Owner:
+def _owner(reported: Reported) -> Owner:
     codes = tuple(each.code for each in reported.result.located if is_legacy(each.code))
     newest, change = seconds_of(reported.created), reported.owner
     if not codes:

@@ -17,6 +17,7 @@ import orjson
 
 from webhook.cli import file_command, scan_cluster_text
 from webhook.cli.progress import progress
+from webhook.cli.scan_cluster_result import Reported, is_legacy_result
 from webhook.cluster import applied, client, objects, workload_status
 from webhook.core import object_size
 from webhook.core.errors import InputError
@@ -69,35 +70,6 @@ def run(args: SimpleNamespace) -> int:
         diffs_of = file_command.Seen() if args.diff else None
         file_command.print_report(args.output or "text", found, diffs_of, quiet=args.quiet)
     return file_command.exit_code(args, found)
-
-
-@dataclass(slots=True)
-class Reported:
-    """The findings on one object, and on similar ones."""
-
-    result: FileResult
-    owner: str = ""  # what must be changed
-    # Of the same owner, with the same findings.
-    alike: list[Reference] = field(default_factory=list)
-    came: bool = False  # the last finding is that it was sent otherwise and repaired
-    top: Reference = objects.NOBODY  # the topmost owner
-    itself: Reference = objects.NOBODY
-    created: str = ""  # when the newest of the objects was created
-
-    @property
-    def is_legacy(self) -> bool:
-        """Whether the object is legacy, or was sent so and repaired."""
-        return _is_legacy(self.result)
-
-    def with_owner(self) -> FileResult:
-        """The result for programs: each message names the owner."""
-        if not self.owner:
-            return self.result
-        located = tuple(
-            replace(each, message=f"{each.message}; to be changed: {self.owner}")
-            for each in self.result.located
-        )
-        return replace(self.result, located=located)
 
 
 def _anything(_obj: Raw) -> bool:
@@ -239,7 +211,7 @@ class Scan:
             result = replace(_noted(_only_legacy(result), _rollout(maker)), skipped=())
         # Controllers copy the record of a workload, and never remove it from what they made.
         is_copy = maker is not None and obj["kind"] != "Pod"
-        if is_copy or _is_legacy(result) or not self._came(obj):
+        if is_copy or is_legacy_result(result) or not self._came(obj):
             return result, False
         self.repaired += 1
         return replace(result, located=(*result.located, self._repaired(obj, maker))), True
@@ -253,11 +225,11 @@ class Scan:
         """
         found = (FileResult(_path(obj)), False) if is_said else self._found(obj, maker)
         result, came = found
-        is_modern = not (came or _is_legacy(result) or result.error)
+        is_modern = not (came or is_legacy_result(result) or result.error)
         # The template of a pod is tried itself, if it is known.
         is_tried = is_modern and not (maker and obj["kind"] == "Pod")
         lacking = self.lacks(obj) if is_tried else ()
-        if lacking or _is_legacy(result) or result.error:
+        if lacking or is_legacy_result(result) or result.error:
             self._named.add(objects.reference(obj))
         if not lacking:
             return found
@@ -282,7 +254,7 @@ class Scan:
         result = self._needed(sent)
         if sent == live:
             return result
-        if _is_legacy(result):
+        if is_legacy_result(result):
             return result if is_known else _noted(result, _AS_IT_CAME)
         stored = _noted(self._needed(live), _AS_IT_IS)
         if not result.located:
@@ -292,7 +264,7 @@ class Scan:
     def _needed(self, obj: Raw) -> FileResult:
         """The findings, but for the legacy ones of an object that is not one of the wanted."""
         result = _judged(obj, self.plan)
-        if not _is_legacy(result) or self.needs(obj):
+        if not is_legacy_result(result) or self.needs(obj):
             return result
         self.idle[objects.reference(obj)] = None
         modern = (each for each in result.located if not is_legacy(each.code))
@@ -356,10 +328,6 @@ def _rollout(maker: object) -> str:
 
 def _only_legacy(result: FileResult) -> FileResult:
     return replace(result, located=tuple(e for e in result.located if is_legacy(e.code)))
-
-
-def _is_legacy(result: FileResult) -> bool:
-    return any(is_legacy(each.code) for each in result.located)
 
 
 def _without_zeros(result: FileResult) -> FileResult:

@@ -12,7 +12,8 @@ from webhook.reports.escaping import sentence, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.cli.scan_cluster import Reported, Scan
+    from webhook.cli.scan_cluster import Scan
+    from webhook.cli.scan_cluster_result import Reported
 
 _WORDS = {
     Status.FIXED: "fixed",
