@@ -281,7 +281,7 @@ def on_a_terminal(folder: Path, *flags: str, **environment: str) -> str:
         except OSError:  # the program has closed the other end
             break
     os.close(main)
-    assert process.wait(10) == 0, seen
+    assert process.wait(60) == 0, seen
     return seen.decode()
 
 

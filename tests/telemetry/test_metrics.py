@@ -304,7 +304,7 @@ def test_a_server_that_stops_leaves_nothing(server: Counted) -> None:
     server.tell(0, "review", "/mutate", "patched", 0.1)
     page = server.page
     server.tell("all", "stop")
-    assert server.process.wait(10) == 0
+    assert server.process.wait(60) == 0
     assert not is_alive(page)
     assert not server.folder.exists()
     socket.create_server(("127.0.0.1", server.port)).close()
