@@ -24,13 +24,21 @@ from webhook.files.walk import STDIN
 from webhook.formats import legacy_pods
 from webhook.formats.file_objects import AMOUNTS
 from webhook.formats.mentions import Comments
-from webhook.projects import chart, chart_files, chart_graph, helm_texts, merged_values, named_files
+from webhook.projects import (
+    chart,
+    chart_files,
+    chart_graph,
+    helm_texts,
+    merged_values,
+    named_files,
+    read_parts,
+)
 from webhook.rules import legacy_name_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.files.results import FileResult, Located, Plan
+    from webhook.files.results import FileResult, Plan
 
 _TEMPLATES = "templates"
 _CODES = {legacy_name_elsewhere.CODE, *AMOUNTS}
@@ -65,8 +73,8 @@ def waiting(results: Iterable[FileResult], plan: Plan) -> dict[str, str]:
     known = {os.path.realpath(each.path): each for each in results if each.path != STREAM}
     if not any(map(legacy_pods.does_amounts, known.values())):
         return {}
-    nodes = [*_Nodes(known, plan).found()]
-    reasons: dict[str, str] = {}
+    reasons = read_parts.waiting(known, plan)
+    nodes = [*_Nodes(known, plan, reasons).found()]
     waits = [each for each in nodes if each.keeps]
     rest = [
         each for each in nodes if each.has_values and (each.charts == frozenset() or not each.keeps)
@@ -101,8 +109,10 @@ def _why(held: _Node, by: _Node) -> str:
 class _Nodes:
     """The charts and the other files with the legacy name, around the files of a run."""
 
-    def __init__(self, known: Mapping[str, FileResult], plan: Plan) -> None:
-        self._known, self._plan = known, plan
+    def __init__(
+        self, known: Mapping[str, FileResult], plan: Plan, reasons: Mapping[str, str]
+    ) -> None:
+        self._known, self._plan, self._reasons = known, plan, reasons
         self._is_in_run = chart.is_in_run(plan)
         self._groups: dict[str, _Group] = {}
         self._connected: dict[Path, frozenset[str]] = {}  # the folders of its group, by chart
@@ -209,10 +219,13 @@ class _Nodes:
             node.keeps = f"{name} (line {kept[0].line})"
         if result is not None:
             its_source = Source.of_text(name, text)
-            starts = [its_source.index(e.place.line) for e in result.located if _is_part(e)]
+            parts = filter(read_parts.is_part, result.located)
+            starts = [its_source.index(each.place.line) for each in parts]
             if starts:
                 node.has_values, node.paths = True, [result.path]
                 names.append(helm_texts.charts_at(its_source, starts))
+            if result.path in self._reasons and not kept:
+                node.keeps = f"{name} (line {its_source.place(starts[0], starts[0]).line})"
         if None in names:
             names = [each for each in names if each is not None]
             names.append(named_files.users(file, self._plan))
@@ -220,11 +233,6 @@ class _Nodes:
         if its is not None:
             node.gives = frozenset(chart_graph.names_of(its))
         return node
-
-
-def _is_part(found: Located) -> bool:
-    """Whether an amount is renamed in a map without a kind."""
-    return found.code in AMOUNTS and found.status is Status.FIXABLE and not found.object
 
 
 @dataclass(slots=True)
