@@ -69,6 +69,7 @@ def test_the_template_is_found_or_none_is_given(obj: dict[str, Any], at: Path | 
 
 
 POD = {"kind": "Pod"}
+V1 = {"apiVersion": "v1", **POD}
 JOB = {"kind": "Job"}
 
 
@@ -96,6 +97,15 @@ JOB = {"kind": "Job"}
         ),
         pytest.param({"kind": "List", "items": []}, [], id="an empty List"),
         pytest.param({"kind": "List"}, [(ROOT, {"kind": "List"})], id="a List without items"),
+        pytest.param([V1, V1], [((0,), V1), ((1,), V1)], id="a list of objects is a List"),
+        pytest.param(
+            [{**V1, "kind": "List", "items": [POD]}],
+            [((0, "items", 0), POD)],
+            id="a List in a list",
+        ),
+        pytest.param([V1, POD], [], id="a list with an item without a version"),
+        pytest.param([V1, "x"], [], id="a list with an item that is no map"),
+        pytest.param([], [], id="an empty list"),
         pytest.param(None, [], id="an empty document"),
         pytest.param({}, [], id="an empty object"),
         pytest.param("text", [], id="a text"),

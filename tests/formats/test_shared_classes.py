@@ -34,7 +34,7 @@ _NOT_PROVABLE = dict.fromkeys(
         *("kubeflow-labs-3-gpus-readme.md", "kubeflow-labs-4-gpus-readme.md"),
         *("kubeflow-labs-6-tfjob-readme.md", "kubernetes-gpu-guide-readme.md"),
     ),
-    "it has a code block that is no whole object",
+    "it has legacy text outside of code blocks that are whole objects",
 ) | {
     "kubeflow-labs-8-jupyter-readme.md": (
         "spec.template.spec.containers[0].args occurs twice, and readers differ in which one "

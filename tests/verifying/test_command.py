@@ -287,7 +287,7 @@ OTHERS: dict[str, tuple[str, str | None, str | None, str]] = {
     ),
     "a part of a manifest in a document": (
         *("x.md", GUIDE.format(KEY), GUIDE.format(CURRENT_KEY)),
-        "it has a code block that is no whole object",
+        "it has legacy text outside of code blocks that are whole objects",
     ),
     "a template that stays": ("x.yaml", HELM.format("a"), HELM.format("a"), ""),
     "a template that changes": (

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
-from tests.verifying.test_command import CURRENT, LEGACY, new, old, written
+from tests.verifying.test_command import CURRENT, LEGACY, LIMITS, new, old, written
 from webhook.cli.main import main
 
 if TYPE_CHECKING:
@@ -56,6 +57,36 @@ TABLE: dict[str, tuple[dict[str, str], tuple[str, ...], int, set[str]]] = {
     ),
     "a document of blocks": ({"a.md": f"```yaml\n{old()}```\n"}, (), WRITTEN, {"a.md"}),
     "a script": ({"a.sh": f"kubectl apply -f - <<EOF\n{old()}EOF\n"}, (), MANUAL, set()),
+    "a list of objects": (
+        {"a.yaml": yaml.safe_dump([yaml.safe_load(old())])},
+        (),
+        WRITTEN,
+        {"a.yaml"},
+    ),
+    "tasks of Ansible": (
+        {"a.yaml": yaml.safe_dump([{"k8s": {"definition": yaml.safe_load(old())}}])},
+        (),
+        MANUAL,
+        set(),
+    ),
+    "a list behind an object": (
+        {"a.yaml": f"{old()}---\n- resources: {LIMITS}\n"},
+        (),
+        MANUAL,
+        set(),
+    ),
+    "a list that stays behind an object": (
+        {"a.yaml": f"{old()}---\n- resources: {{}}\n"},
+        (),
+        WRITTEN,
+        {"a.yaml"},
+    ),
+    "a document with a legacy tag beside its blocks": (
+        {"a.md": f"```yaml\n{old()}```\n\n<pre>\n{old()}</pre>\n"},
+        (),
+        MANUAL,
+        set(),
+    ),
     "a chart is changed as a whole": (
         {**CHART, "templates/a.yaml": old(), "templates/b.yaml": TEMPLATE},
         (),

@@ -81,13 +81,23 @@ READY_MADE: tuple[CustomKind, ...] = (
 
 
 def objects(document: object, at: Path = ROOT) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The objects in a document with their paths: itself, or the items of a List."""
+    """The objects in a document with their paths: itself, or the items of a List.
+
+    A list of nothing but whole objects, as other programs read it, is like a List.
+    """
+    if isinstance(document, list) and all(map(_is_whole, document)):
+        for position, item in enumerate(document):
+            yield from objects(item, at / position)
     obj = as_map(document)
     if str(obj.get("kind", "")).endswith("List") and isinstance(obj.get("items"), list):
         for position, item in as_items(obj["items"]):
             yield from objects(item, at / "items" / position)
     elif obj:
         yield at, obj
+
+
+def _is_whole(item: object) -> bool:
+    return all(isinstance(as_map(item).get(name), str) for name in ("apiVersion", "kind"))
 
 
 def template_at(obj: dict[str, Any]) -> Path | None:

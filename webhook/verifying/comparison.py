@@ -12,6 +12,7 @@ from webhook.core.errors import InputError
 from webhook.files import diff, search_words
 from webhook.files.results import Status
 from webhook.files.source import Source
+from webhook.formats.mentions import Spans
 from webhook.formats.migrate import migrate_text
 from webhook.formats.normal_form import normal_form
 from webhook.kube.api_versions import workload_successor
@@ -312,31 +313,43 @@ def _unread(old: Iterable[Unread], new: Iterable[Unread], plan: Plan) -> Iterato
     before = {each.below: each for each in old}
     after = {each.below: each for each in new}
     words = search_words.words(plan.settings)
-    for below, each in {**before, **after}.items():
+    for below in {**before, **after}:
         sides = [side[below] for side in (before, after) if below in side]
         if _matters(sides, words, plan):
-            old_path = before[below].path if below in before else ""
+            each = max(reversed(sides), key=lambda side: side.may_be_applied)
             yield Compared(
-                each.path, Result.NOT_PROVABLE, each.path, old_path=old_path, why=each.why
+                sides[-1].path,
+                Result.NOT_PROVABLE,
+                sides[-1].path,
+                old_path=before[below].path if below in before else "",
+                why=each.why,
             )
 
 
 def _matters(sides: list[Unread], words: tuple[bytes, ...], plan: Plan) -> bool:
-    """Whether the file may be applied and differs, or something in it is to be migrated."""
+    """Whether the text may be applied and differs, or something in it is to be migrated."""
     contents = {each.content for each in sides}
     is_same = len(sides) > len(contents)  # both sides have it, with one content
-    if None in contents or (sides[-1].may_be_applied and not is_same):
+    may_be_applied = any(each.may_be_applied for each in sides)
+    if None in contents or (may_be_applied and not is_same):
         return True
     return any(
-        _is_legacy(each.path, each.content, plan)
+        _is_legacy(each, plan)
         for each in sides
         if each.content is not None and any(word in each.content for word in words)
     )
 
 
-def _is_legacy(path: str, content: bytes, plan: Plan) -> bool:
+def _is_legacy(unread: Unread, plan: Plan) -> bool:
+    """Whether `scan` finds something to migrate in the text that is not compared."""
     try:
-        found = migrate_text(Source.of(path, content, lossy=True), plan).located
+        source = Source.of(unread.path, unread.whole or unread.content or b"", lossy=True)
+        found = migrate_text(source, plan).located
     except InputError:  # no text
         return False
-    return any(each.status in {Status.FIXABLE, Status.MANUAL} for each in found)
+    compared = Spans(unread.compared)
+    return any(
+        each.status in {Status.FIXABLE, Status.MANUAL}
+        and not compared.hold(source.index(each.place.line, each.place.column))
+        for each in found
+    )

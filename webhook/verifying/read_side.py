@@ -43,7 +43,9 @@ _OTHERS = {
 }
 _HIDDEN = "no rendering shows all of it: add a file of values to the chart with which helm does"
 _NOT_BUILT = "it is a kustomization, and neither kustomize nor kubectl is installed to build it"
-_OF_BLOCKS = "it has a code block that is no whole object"
+_KINDLESS = "it has a document without a kind, which is no object"
+_AROUND = "it has legacy text that is in no object"
+_OF_BLOCKS = "it has legacy text outside of code blocks that are whole objects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +70,18 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A file or chart, or a part of it, whose objects are not known, and why; with its content."""
+    """A file or chart, or a part of it, whose objects are not known, and why; with its content.
+
+    If it is a part, `whole` is the file, and `compared` are the spans that are compared.
+    """
 
     path: str
     below: str
     why: str
     content: bytes | None = None
     may_be_applied: bool = True  # the text, or what is rendered of it
+    whole: bytes = b""
+    compared: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -180,7 +187,7 @@ class _Reader:
             self._not_read(path, str(error).removeprefix(f"{path}: "), content)
             return
         if source.kind == "markdown":
-            self._blocks(source)
+            self._blocks(source, raw)
         elif source.kind not in _MANIFESTS:
             why = _OTHERS.get(source.kind, "it is no manifest: its contents are not compared")
             self._not_read(path, why, raw, may_be_applied=source.kind in _OTHERS)
@@ -190,46 +197,69 @@ class _Reader:
             self._objects(source, raw)
 
     def _objects(self, source: Source, raw: bytes) -> None:
-        stream = documents.read(source.text, json=source.kind == "json")
-        path, below = source.path, self._below(source.path)
-        shown = self._shown(path)
-        self.side.texts[shown] = source.text
+        """The objects of YAML or JSON. What else has text is a part that is not compared."""
+        text, compared, left = source.text, [], []
+        stream = documents.read(text, json=source.kind == "json")
+        self.side.texts[self._shown(source.path)] = text
+        why = ""
         for each in stream.unread:
-            line = source.place(each.at, each.at).line
-            self._not_read(path, f"line {line} {each.reason}", raw)
+            why = why or f"line {source.place(each.at, each.at).line} {each.reason}"
+            left.append((each.start, each.end))
         for document in stream.documents:
-            for at, obj in objects(document.data):
+            found = [*objects(document.data)]
+            for at, obj in found:
+                span = document.place(at)
                 if isinstance(obj.get("kind"), str):
-                    place = source.first_line(source.place(*document.place(at)))
-                    beside = Path(below).parent.as_posix()
-                    self.side.found.append(
-                        Found(obj, shown, below, place, beside, *_twice(document))
-                    )
+                    self._found(source, span[0], [(obj, _twice(document))])
+                    compared.append(span)
                 else:
-                    self._not_read(
-                        path, "it has a document without a kind, which is no object", raw
-                    )
+                    left.append(span)
+            if not found and document.data is not None:
+                left.append((document.start, document.end))
+        if left:
+            content = "\n".join(text[start:end] for start, end in left)
+            self._left(source, raw, why or _KINDLESS, content, compared)
+        else:
+            content = _without(text, compared)
+            self._left(source, raw, _AROUND, content, compared, may_be_applied=False)
 
-    def _blocks(self, source: Source) -> None:
+    def _blocks(self, source: Source, raw: bytes) -> None:
         """The code blocks of a document that are objects. Prose is applied to no cluster."""
-        left, path = [], source.path
-        shown, below = self._shown(path), self._below(path)
-        self.side.texts[shown] = source.text
+        compared = []
+        self.side.texts[self._shown(source.path)] = source.text
         for block in fences(source.text):
-            text = source.text[block.start : block.end]
-            stream = documents.read(text)
+            stream = documents.read(source.text[block.start : block.end])
             made = [*_read(stream)]
             kinds = [obj.get("kind") for obj, _ in made] or [None]
-            if stream.unread or not all(isinstance(kind, str) for kind in kinds):
-                left.append(f"```{block.language}\n{text}\n```\n")
-                continue
-            place = source.place(block.start, block.start)
-            beside = Path(below).parent.as_posix()
-            self.side.found += [
-                Found(obj, shown, below, place, beside, *twice) for obj, twice in made
-            ]
-        content = "".join(left).encode(errors="surrogatepass")
-        self._not_read(path, _OF_BLOCKS, content, may_be_applied=False)
+            if not stream.unread and all(isinstance(kind, str) for kind in kinds):
+                self._found(source, block.start, made)
+                compared.append((block.start, block.end))
+        content = _without(source.text, compared)
+        self._left(source, raw, _OF_BLOCKS, content, compared, may_be_applied=False)
+
+    def _found(self, source: Source, at: int, made: list[tuple[Raw, tuple[str, str]]]) -> None:
+        """Add objects that begin at this place of a file."""
+        below = self._below(source.path)
+        shown, beside = self._shown(source.path), Path(below).parent.as_posix()
+        place = source.first_line(source.place(at, at))
+        self.side.found += [Found(obj, shown, below, place, beside, *twice) for obj, twice in made]
+
+    def _left(  # noqa: PLR0913  # of the file, and of its part
+        self,
+        source: Source,
+        raw: bytes,
+        why: str,
+        content: str,
+        compared: list[tuple[int, int]],
+        *,
+        may_be_applied: bool = True,
+    ) -> None:
+        """The part of a file that is not compared."""
+        part = content.encode(errors="surrogatepass")
+        path, below = self._shown(source.path), self._below(source.path)
+        self.side.unread.append(
+            Unread(path, below, why, part, may_be_applied, raw, tuple(compared))
+        )
 
     def chart(self, chart: charts.Chart) -> None:
         """What `helm template` prints for the default values, and with other files of values."""
@@ -328,6 +358,12 @@ def _read(stream: documents.Stream) -> Iterator[tuple[Raw, tuple[str, str]]]:
 
 def _objects_in(text: str) -> list[Raw]:
     return [obj for obj, _ in _read(documents.read(text))]
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text without some parts, which are in its order."""
+    ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
+    return "\n".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def _twice(document: documents.Document) -> tuple[str, str]:
