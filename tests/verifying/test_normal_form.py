@@ -100,7 +100,41 @@ GPU_TAINT = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 TEAM = {"key": "team", "value": "vision"}
 FOR_A_WHILE = {"key": GPU, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
 
+ALL = {"operator": "Exists"}
+MOUNT, PORT = {"name": "a", "mountPath": "/a"}, {"containerPort": 80}
+# Beside a toleration of everything.
+REFUSED_TOLERATIONS: dict[str, Any] = {
+    "a value of Exists": {"key": "a", "operator": "Exists", "value": "b"},
+    "a value without a key": {"value": "b"},
+    "a toleration without fields": {},
+    "a toleration of null": None,
+    "a toleration that is a text": "nvidia.com/gpu",
+    "an unknown operator": {"key": "a", "operator": "In", "value": "b"},
+    "an unknown effect": {"key": "a", "effect": "NoRun"},
+    "a key with a blank": {"key": "a b"},
+    "a value with a blank": {"key": "a", "value": "b c"},
+    "a value that is no text": {"key": "a", "value": True},
+    "a key that is no text": {"key": 1},
+    "an unknown field": {"key": "a", "operater": "Equal"},
+}
+
 EQUAL = {
+    "a requirement twice": (
+        requiring([model("a", "Exists"), model("a", "Exists")]),
+        requiring([model("a", "Exists")]),
+    ),
+    "a value of In twice": (
+        requiring([model("a", "In", "1", "1")]),
+        requiring([model("a", "In", "1")]),
+    ),
+    "a legacy label that must not exist as well": (
+        requiring([model(TODAY, "DoesNotExist"), model(OLD_MODEL, "DoesNotExist")]),
+        requiring([model(TODAY, "DoesNotExist")]),
+    ),
+    "an empty operator and effect beside a toleration of everything": (
+        pod(tolerations=[ALL, {**TEAM, "operator": "", "effect": None}]),
+        pod(tolerations=[ALL]),
+    ),
     "a number and its text": (asking({GPU: 2}), asking({GPU: "2"})),
     "one core is 1000m": (asking({"cpu": "1"}), asking({"cpu": "1000m"})),
     "1Gi is 1024Mi": (asking({"memory": "1Gi"}), asking({"memory": "1024Mi"})),
@@ -262,6 +296,49 @@ DIFFERENT = {
         preferring(TERM_A, TERM_A, TERM_B),
         preferring(TERM_A, TERM_B),
     ),
+    **{
+        f"{name}, which the API server refuses": (
+            pod(tolerations=[ALL, bad]),
+            pod(tolerations=[ALL]),
+        )
+        for name, bad in REFUSED_TOLERATIONS.items()
+    },
+    "a volume twice, which is refused": (
+        pod(volumes=[{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}]),
+        pod(volumes=[{"name": "a", "emptyDir": {}}]),
+    ),
+    "a mount twice, which is refused": (
+        pod({"volumeMounts": [MOUNT, MOUNT]}),
+        pod({"volumeMounts": [MOUNT]}),
+    ),
+    "a variable twice": (pod({"env": [{"name": "A"}] * 2}), pod({"env": [{"name": "A"}]})),
+    "a port twice": (pod({"ports": [PORT, PORT]}), pod({"ports": [PORT]})),
+    "a toleration with a text for its seconds": (
+        pod(tolerations=[{**TEAM, "tolerationSeconds": ""}]),
+        pod(tolerations=[TEAM]),
+    ),
+    "a value of Gt twice": (
+        requiring([model("a", "Gt", "1", "1")]),
+        requiring([model("a", "Gt", "1")]),
+    ),
+    "a model that the legacy label excludes without a value": (
+        requiring([model(TODAY, "NotIn", "Tesla-K80"), model(OLD_MODEL, "NotIn")]),
+        requiring([model(TODAY, "NotIn", "Tesla-K80")]),
+    ),
+    "a legacy label that must not exist, with a value": (
+        requiring([model(TODAY, "DoesNotExist"), model(OLD_MODEL, "DoesNotExist", "x")]),
+        requiring([model(TODAY, "DoesNotExist")]),
+    ),
+    "a text for resources": (pod({"resources": "x"}), pod()),
+    "a list for resources": (pod({"resources": []}), pod()),
+    "a text for limits": (pod({"resources": {"limits": "x"}}), pod()),
+    "a list for a map": (pod(nodeSelector=[]), pod()),
+    "a text for a strategy": (deployment(strategy="Recreate"), deployment()),
+    "a text for numbers of a strategy": (
+        deployment(strategy={"rollingUpdate": "x"}),
+        deployment(),
+    ),
+    "a text for a spec": ({**deployment(), "spec": "x"}, {**deployment(), "spec": {}}),
     "another source of a volume": (
         pod(volumes=[{"name": "a", "emptyDir": {}}]),
         pod(volumes=[{"name": "a", "projected": {}}]),

@@ -1,7 +1,8 @@
 """The normal form of an object: equal for two objects if the API server makes the same of both.
 
 It has the defaults of the fields that a repair writes, and no others: `verify --server` lets the
-API server write all of them. docs/migrate.md lists what is equal here.
+API server write all of them. What the API server refuses stays as it is, so that an object with it
+is equal to none without it. docs/migrate.md lists what is equal here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from webhook.evaluation.workloads import group_of, templates_of
 from webhook.kube import quantity
 from webhook.kube.api_versions import OTHERS, WORKLOADS
 from webhook.kube.canonical import canonical
+from webhook.kube.labels import is_key, is_value
 from webhook.kube.pod import PREFERRED, SECTIONS, as_items, as_map
 from webhook.kube.pointer import value_at
 
@@ -63,6 +65,8 @@ _NUMBERS: dict[str, Raw] = {
     "StatefulSet": {"replicas": 1, "revisionHistoryLimit": 10},
 }
 _ROLLING = "RollingUpdate"
+_OF_TOLERATIONS = {"key", "operator", "value", "effect"}  # texts, of which an empty one is none
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def normal_form(obj: Raw, settings: Settings) -> Raw:
@@ -94,16 +98,23 @@ def _without_notes(holder: Raw) -> None:
 
 def _defaults(kind: str, obj: Raw) -> None:
     """Write the defaults of apps/v1 for the fields that older versions had other defaults for."""
+    if not _is_map(obj.get("spec")):
+        return
     spec = obj["spec"] = {**as_map(obj.get("spec"))}
     for name, default in _NUMBERS.get(kind, {}).items():
         if spec.get(name) is None:
             spec[name] = default
-    if kind in _STRATEGIES:
-        name, members = _STRATEGIES[kind]
+    name, members = _STRATEGIES.get(kind, ("", {}))
+    if name and _is_map(spec.get(name)):
         strategy = spec[name] = {"type": _ROLLING, **_set(as_map(spec.get(name)))}
-        if strategy["type"] == _ROLLING:
-            given = as_map(strategy.get("rollingUpdate"))
-            strategy["rollingUpdate"] = {**members, **_set(given)}
+        given = strategy.get("rollingUpdate")
+        if strategy["type"] == _ROLLING and _is_map(given):
+            strategy["rollingUpdate"] = {**members, **_set(as_map(given))}
+
+
+def _is_map(value: Any) -> bool:
+    """Whether it is a map, or none is given."""
+    return value is None or isinstance(value, dict)
 
 
 def _set(given: Raw) -> Raw:
@@ -122,7 +133,7 @@ def _said(data: Any, *, is_built_in: bool) -> Any:
             made: Any = {key: "" if each is None else each for key, each in value.items()}
         else:
             made = _said(value, is_built_in=is_built_in)
-        is_empty = made == [] or (made == {} and name in _EMPTY)
+        is_empty = made == ({} if name in _EMPTY else [])
         if made is not None and not (is_built_in and is_empty and name not in _SELECTORS):
             found[name] = made
     return found
@@ -143,11 +154,23 @@ def _pod(pod: Raw, settings: Settings) -> None:
             _without_texts(as_map(volume.get("hostPath")), "type")
             if all(volume[name] is None for name in volume if name != "name"):
                 volume["emptyDir"] = {}  # SetDefaults_Volume
-        spec["volumes"] = _sorted(spec["volumes"])
+        spec["volumes"] = sorted(spec["volumes"], key=canonical)
     _node_affinity(as_map(as_map(spec.get("affinity")).get("nodeAffinity")), settings)
 
 
 def _container(container: Raw, settings: Settings) -> None:
+    _resources(container, settings)
+    if isinstance(container.get("volumeMounts"), list):
+        container["volumeMounts"] = sorted(container["volumeMounts"], key=canonical)
+    for _, variable in as_items(container.get("env")):
+        _without_texts(variable, "value")
+
+
+def _resources(container: Raw, settings: Settings) -> None:
+    given = container.get("resources")
+    sections = [as_map(given).get(each) for each in SECTIONS]
+    if not all(map(_is_map, (given, *sections))):
+        return
     resources = container["resources"] = {**as_map(container.get("resources"))}
     amounts = {
         section: {name: _amount(each) for name, each in as_map(resources.get(section)).items()}
@@ -162,10 +185,6 @@ def _container(container: Raw, settings: Settings) -> None:
             # SetDefaults_Pod: a limit is also the request, if there is none.
             and not (section == "requests" and amount == limits.get(name))
         }
-    if isinstance(container.get("volumeMounts"), list):
-        container["volumeMounts"] = _sorted(container["volumeMounts"])
-    for _, variable in as_items(container.get("env")):
-        _without_texts(variable, "value")
 
 
 def _amount(amount: Any) -> Any:
@@ -187,17 +206,35 @@ def _tolerations(given: list[Any]) -> list[Any]:
 
 def _covers(one: Any, other: Any) -> bool:
     """Whether a pod with one toleration of all values tolerates nothing more with the other."""
-    one, other = as_map(one), as_map(other)
-    if one.get("operator") != "Exists" or "tolerationSeconds" in other:
+    one = as_map(one)
+    if one.get("operator") != "Exists" or not _is_accepted(other):
         return False
     said = {name: value for name, value in one.items() if name != "operator"}
     return said.keys() <= {"key", "effect"} and said.items() <= other.items()
 
 
+def _is_accepted(toleration: Any) -> bool:
+    """Whether the API server accepts a toleration, which is one for ever (ValidateTolerations)."""
+    if not isinstance(toleration, dict) or not toleration.keys() <= _OF_TOLERATIONS:
+        return False
+    key, value = toleration.get("key"), toleration.get("value")
+    is_of_all = toleration.get("operator") == "Exists"
+    return (
+        (is_key(key) if "key" in toleration else is_of_all)
+        and ("value" not in toleration or (is_value(value) and not is_of_all))
+        and (is_of_all or "operator" not in toleration)
+        and ("effect" not in toleration or toleration["effect"] in _EFFECTS)
+    )
+
+
 def _toleration(given: Any) -> Any:
     if not isinstance(given, dict):
         return given
-    made = {name: value for name, value in given.items() if value not in (None, "")}
+    made = {
+        name: value
+        for name, value in given.items()
+        if value is not None and not (value == "" and name in _OF_TOLERATIONS)
+    }
     if made.get("operator") == "Equal":  # the default
         del made["operator"]
     return made
@@ -235,13 +272,13 @@ def _requirements(given: list[Any], settings: Settings) -> list[Any]:
     excluded = [e.get("operator") for _, e in as_items(given) if e.get("key") == current]
     kept = []
     for each in given:
-        way = as_map(each).get("operator")
-        is_old = as_map(each).get("key") == old and way in ("NotIn", "DoesNotExist")
-        if is_old and way in excluded:
+        way, values = as_map(each).get("operator"), as_map(each).get("values")
+        some = values if isinstance(values, list) else []
+        is_excluding = (way == "NotIn" and some) or (way == "DoesNotExist" and not values)
+        if is_excluding and as_map(each).get("key") == old and way in excluded:
             continue
-        values = as_map(each).get("values")
-        if isinstance(values, list):
-            kept.append({**each, "values": _sorted(values)})
+        if some and way in ("In", "NotIn"):  # others have one value, or none
+            kept.append({**each, "values": _sorted(some)})
         else:
             kept.append(each)
     return _sorted(kept)
