@@ -33,6 +33,7 @@ from webhook.core.settings import Settings
 from webhook.doctor import facts, legacy_counts
 from webhook.doctor.legacy_counts import Counted
 from webhook.inventory.events import event_of
+from webhook.kube.pointer import Path as Place
 from webhook.settings.file import parse
 
 if TYPE_CHECKING:
@@ -780,35 +781,181 @@ def test_what_others_change_in_what_makes_the_pods_is_tried(
         assert cluster.posted[1][1]["metadata"]["ownerReferences"][0]["name"] == "a-x7k2p"
 
 
-@pytest.mark.parametrize(
-    ("rules", "spec", "is_gap"),
-    [
-        pytest.param(CHANGES_JOBS, TOLERANT, True, id="with GPUs"),
-        pytest.param(CHANGES_JOBS, NO_GPU, False, id="without GPUs"),
-        pytest.param(RULES, TOLERANT, False, id="webhooks on pods, which are tried"),
-    ],
-)
-def test_what_a_custom_kind_makes_that_others_may_change_is_a_gap(
+JOBS, REPLICA_SETS = f"/apis/batch/v1/{OF_TEAM}/jobs", f"/apis/apps/v1/{OF_TEAM}/replicasets"
+STATEFUL = f"/apis/apps/v1/{OF_TEAM}/statefulsets"
+CHANGES_ALL = [{"apiGroups": ["*"], "resources": ["*"], "operations": ["CREATE"]}]
+OLD_NAME = {**TOLERANT, **LEGACY}
+# What others may change, the template, what they make of which objects, and what is tried.
+WAYS: dict[str, tuple[Any, Any, dict[str, Any], list[str], int]] = {
+    "Jobs, of which nothing that matters": (CHANGES_JOBS, TOLERANT, {}, [JOBS, PODS], SAFE),
+    "Jobs, which lose the toleration": (CHANGES_JOBS, TOLERANT, {JOBS: MODERN}, [JOBS, PODS], LEFT),
+    "Jobs, which get the legacy name": (
+        CHANGES_JOBS,
+        TOLERANT,
+        {JOBS: OLD_NAME},
+        [JOBS, PODS],
+        LEFT,
+    ),
+    "Jobs, which cannot be tried": (CHANGES_JOBS, TOLERANT, {JOBS: None}, [JOBS], UNKNOWN),
+    "Jobs, while pods need it anyway": (CHANGES_JOBS, MODERN, {JOBS: None}, [JOBS, PODS], LEFT),
+    "Jobs, which get the legacy name while a quota is full": (
+        CHANGES_JOBS,
+        TOLERANT,
+        {JOBS: OLD_NAME, PODS: None},
+        [JOBS, PODS],
+        UNKNOWN,
+    ),
+    "Jobs, of which nothing that matters while a quota is full": (
+        CHANGES_JOBS,
+        TOLERANT,
+        {PODS: None},
+        [JOBS, PODS, PODS],
+        SAFE,
+    ),
+    "ReplicaSets, of which nothing that matters": (
+        CHANGES_SETS,
+        TOLERANT,
+        {},
+        [REPLICA_SETS, PODS],
+        SAFE,
+    ),
+    "ReplicaSets, which lose the toleration": (
+        CHANGES_SETS,
+        TOLERANT,
+        {REPLICA_SETS: MODERN},
+        [REPLICA_SETS, PODS],
+        LEFT,
+    ),
+    "all objects, but only StatefulSets lose the toleration": (
+        CHANGES_ALL,
+        TOLERANT,
+        {STATEFUL: MODERN},
+        [JOBS, REPLICA_SETS, STATEFUL, PODS, PODS, PODS, PODS],
+        LEFT,
+    ),
+    "pods, which are tried": (RULES, TOLERANT, {}, [PODS], SAFE),
+    "Jobs, of a template without GPUs": (CHANGES_JOBS, NO_GPU, {}, [], SAFE),
+}
+
+
+@pytest.mark.parametrize(("rules", "spec", "made", "tried", "code"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("kind", ["JobSet", "Job"])
+def test_each_way_in_which_a_custom_kind_may_make_its_pods_is_tried(
     rules: Any,
     spec: Any,
-    is_gap: bool,  # noqa: FBT001
+    made: dict[str, Any],
+    tried: list[str],
+    code: int,
+    kind: str,
     cluster: Cluster,
     report: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its controller may make Jobs, or pods, or anything else."""
+    """Its controller may make Jobs, or pods, or anything else; Jobs of Volcano are one, too."""
     found = webhook_of_others(rules=rules)
     monkeypatch.setattr(facts, "read", lambda *_: found)
-    serve(cluster, "JobSet", job_set(spec), group="jobset.x-k8s.io")
-    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN)).encode(), {})
-    why = "other admission may change jobs, which may make them"
-    assert report()[1]["gaps"] == ([f"{UNTRIED} team/JobSet/a: {why}"] if is_gap else [])
+    group = "jobset.x-k8s.io" if kind == "JobSet" else "batch.volcano.sh"
+    both = [of_custom_kind(kind, spec, name) for name in ("a", "b")]  # what is equal is tried once
+    serve(cluster, kind, *both, group=group)
+    for path, held in made.items():
+        changed = {**made_from(held), "metadata": {"name": "a-x7k2p", "uid": "u"}}
+        status, text = (201, json.dumps(changed).encode()) if held else (403, REFUSED)
+        cluster.refusals[path] = (status, text, {})
+    sent = gets_if_it_lacks(monkeypatch)
+    answered, said = report()
+    assert answered == code
+    assert sorted(path for path, _ in sent) == sorted(tried)
+    assert [name for _, name, _, _ in owners(said)] == (["a", "b"] if code == LEFT else [])
+    why = f"{UNTRIED} team/{kind}/a, team/{kind}/b: 403: exceeded quota: q"
+    is_gap = code == UNKNOWN or made.get(JOBS, MODERN) is None
+    assert said["gaps"] == ([why] if is_gap else [])
 
 
-def job_set(spec: Any) -> dict[str, Any]:
-    jobs = [{"name": "j", "template": {"spec": made_from(spec)["spec"]}}]
-    metadata = {"name": "a", "namespace": "team"}
-    return {"metadata": metadata, "spec": {"replicatedJobs": jobs}}
+def gets_if_it_lacks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Each pod gets the toleration unless it has one, and the current name. All that is sent."""
+    sent: list[tuple[str, Any]] = []
+    real = Client.dry_run
+
+    def dry_run(api: Client, path: str, obj: Any) -> tuple[bytes, list[str]]:
+        sent.append((path, obj))
+        text, warnings = real(api, path, obj)
+        is_old = b"alpha" in orjson.dumps(obj)
+        if path == PODS and (is_old or "tolerations" not in obj["spec"]):
+            notes = {"gpu-webhook.dev/repaired": "GPU101" if is_old else "GPU201"}
+            text = json.dumps(pod_of(MODERN, annotations=notes)).encode()
+        return text, warnings
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    return sent
+
+
+def of_custom_kind(kind: str, spec: Any, name: str = "a", **of_jobs: Any) -> dict[str, Any]:
+    """A JobSet, or a Job of Volcano."""
+    template = made_from(spec)["spec"]["template"]
+    metadata = {"name": name, "namespace": "team"}
+    if kind == "Job":
+        return {"metadata": metadata, "spec": {"tasks": [{"name": "t", "template": template}]}}
+    job = {"metadata": of_jobs, "spec": {"template": template, "parallelism": 2}}
+    return {"metadata": metadata, "spec": {"replicatedJobs": [{"name": "j", "template": job}]}}
+
+
+# The template, and what the API server accepts in a Job, and in sets.
+RESTARTS: dict[str, tuple[Any, Any, Any]] = {
+    "never": (
+        {"restartPolicy": "Never", "activeDeadlineSeconds": 9},
+        {"restartPolicy": "Never", "activeDeadlineSeconds": 9},
+        {"restartPolicy": "Always"},
+    ),
+    "on failure": (
+        {"restartPolicy": "OnFailure"},
+        {"restartPolicy": "OnFailure"},
+        {"restartPolicy": "Always"},
+    ),
+    "by default": ({}, {"restartPolicy": "Never"}, {"restartPolicy": "Always"}),
+}
+
+
+@pytest.mark.parametrize("labels", [{}, {"a": "b"}], ids=["no labels", "labels"])
+@pytest.mark.parametrize(("own", "in_job", "in_sets"), RESTARTS.values(), ids=RESTARTS)
+def test_what_a_custom_kind_may_make_is_accepted_by_the_api_server(
+    own: Any, in_job: Any, in_sets: Any, labels: dict[str, str]
+) -> None:
+    """Only Jobs may restart their pods on failure, and sets select the labels of their pods."""
+    template = {"metadata": {"name": "x", "labels": labels}, "spec": {**TOLERANT, **own}}
+    metadata = {"name": "a", "namespace": "team", "uid": "of-a"}
+    obj = {"apiVersion": "x.org/v1", "kind": "Team", "metadata": metadata, "template": template}
+    job, *sets = [made for _, made in made_pods.may_make_pods(obj, Place(("template",)))]
+    written = {"labels": labels} if labels else {}
+    by = {**written, **made_by("x.org/v1", "Team", "a", "of-a")}
+    assert job == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": by,
+        "spec": {"template": {"metadata": {"labels": labels}, "spec": {**TOLERANT, **in_job}}},
+    }
+    selected = labels or {"pod-template-hash": "gpu-webhook-report"}
+    spec = {
+        "selector": {"matchLabels": selected},
+        "template": {"metadata": {"labels": selected}, "spec": {**TOLERANT, **in_sets}},
+    }
+    kinds = [("ReplicaSet", spec), ("StatefulSet", spec | {"serviceName": "gpu-webhook-report"})]
+    assert [(each["kind"], each["spec"]) for each in sets] == kinds
+    assert [each["metadata"] for each in sets] == [by, by]
+
+
+def test_the_jobs_of_a_job_set_are_as_it_says(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A webhook may select Jobs by labels that are not those of the pods."""
+    labelled = {"objectSelector": {"matchLabels": SOLD["labels"]}}
+    found = webhook_of_others(rules=CHANGES_JOBS, **labelled)
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    both = [of_custom_kind("JobSet", TOLERANT), of_custom_kind("JobSet", TOLERANT, "b", **SOLD)]
+    serve(cluster, "JobSet", *both, group="jobset.x-k8s.io")
+    assert report()[0] == SAFE
+    (path, job), (last, _) = cluster.posted
+    assert (path, last, job["spec"]["parallelism"]) == (JOBS, PODS, 2)
+    assert job["metadata"] == {**SOLD, **made_by("jobset.x-k8s.io/v1", "JobSet", "b")}
 
 
 def test_the_pods_of_unknown_namespaces_may_be_changed(

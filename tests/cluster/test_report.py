@@ -19,7 +19,7 @@ from tests.cluster.pods import ALPHA, NVIDIA, alpha, container, modern, named, p
 from tests.cluster.policies import inside, mutating
 from tests.cluster.replicas import own_address
 from tests.cluster.webhook import BASE, KINDS, ROOT, WebhookServer, kustomized, registered
-from tests.cluster.workloads import made_by
+from tests.cluster.workloads import DEFINITIONS, definition, made_by
 from webhook.cli.main import main
 from webhook.core.settings import Settings
 from webhook.inventory.events import event_of
@@ -561,6 +561,76 @@ def test_a_policy_may_change_what_makes_the_pods(
         with mutating(cluster, "makers", inside(team, rule), expression, lambda: bool(left())):
             assert left() == [kind]
     finally:
+        cluster.kubectl("delete", "namespace", team)
+
+
+def _jobs_and_sets(change: str) -> str:
+    """A policy that labels them, and changes their templates."""
+    label = '{"kueue.x-k8s.io/queue-name": "a"}'
+    changes = [f'JSONPatch{{op: "add", path: "/metadata/labels", value: {label}}}', change]
+    return f"[{', '.join(filter(None, changes))}]"
+
+
+# What the policy does to the template, and the codes of the owners that are left.
+GIVEN = '{"alpha.kubernetes.io/nvidia" + "-gpu": "1"}'
+IN_TEMPLATE = "/spec/template/spec"
+LIMITS = f"{IN_TEMPLATE}/containers/0/resources/limits"
+IN_BETWEEN = {
+    "labels, which do not matter": ("", None),
+    "it takes the toleration": (
+        f'JSONPatch{{op: "remove", path: "{IN_TEMPLATE}/tolerations"}}',
+        "GPU201",
+    ),
+    "it gives the legacy name": (
+        f'JSONPatch{{op: "add", path: "{LIMITS}", value: {GIVEN}}}',
+        "GPU101",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "code"), IN_BETWEEN.values(), ids=IN_BETWEEN)
+def test_what_a_custom_kind_may_make_is_tried_in_each_way(
+    installed: Installed, change: str, code: str | None
+) -> None:
+    """As Kueue has a webhook on Jobs. A template may restart its pods, and have no labels."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
+    tolerant = pod(modern(), tolerations=[{"key": NVIDIA, "operator": "Exists"}])
+    template = {"spec": tolerant["spec"] | {"restartPolicy": "Never", "activeDeadlineSeconds": 60}}
+    job = {"name": "j", "template": {"spec": {"parallelism": 2, "template": template}}}
+    head = {"metadata": {"labels": {"a": "b"}}, "spec": tolerant["spec"]}
+    kinds = {
+        "JobSet": ("jobset.x-k8s.io", "jobsets", {"replicatedJobs": [job]}),
+        "RayCluster": ("ray.io", "rayclusters", {"headGroupSpec": {"template": head}}),
+    }
+    resources = ["jobs", "replicasets", "statefulsets"]
+    rule = {"apiGroups": ["apps", "batch"], "operations": ["CREATE"], "resources": resources}
+    probe = made_by("Job", tolerant, 1)
+
+    def is_in_force() -> bool:
+        made = cluster.client.create(probe, team, dry_run=True).body
+        return "kueue.x-k8s.io/queue-name" in made["metadata"].get("labels", {})
+
+    def left() -> dict[str, list[str]]:
+        found = installed.report()[1]
+        assert [each for each in found["gaps"] if "dry run" in each] == []
+        rows = (each for each in found["owners"] if each["namespace"] == team)
+        return {each["kind"]: each["codes"] for each in rows}
+
+    try:
+        for kind, (group, plural, spec) in kinds.items():
+            cluster.client.demand("POST", DEFINITIONS, definition(kind, group, plural))
+            cluster.kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}")
+            made = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "a"}}
+            cluster.kubectl(
+                "-n", team, "create", "-f", "-", stdin=yaml.safe_dump(made | {"spec": spec})
+            )
+        assert left() == {}
+        constraints, expression = inside(team, rule), _jobs_and_sets(change)
+        with mutating(cluster, "between", constraints, expression, is_in_force):
+            assert left() == ({kind: [code] for kind in kinds} if code else {})
+    finally:
+        for group, plural, _ in kinds.values():
+            cluster.kubectl("delete", "crd", f"{plural}.{group}", "--ignore-not-found")
         cluster.kubectl("delete", "namespace", team)
 
 

@@ -24,15 +24,13 @@ import orjson
 from webhook.cluster import answers, listing
 from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
-from webhook.cluster.made_pods import is_by_admission, job_of, made_by, replica_set_of
-from webhook.cluster.objects import KINDS as BUILT_IN
+from webhook.cluster.made_pods import COPIED, is_by_admission, is_custom, made_by, may_make_pods
 from webhook.cluster.objects import controller, reference
 from webhook.cluster.workload_status import is_finished_job
 from webhook.core.repaired_annotation import REPAIRED, codes_of, was_sent
 from webhook.core.settings import Taint
 from webhook.doctor.facts import RESTRICTED
 from webhook.doctor.lines import few
-from webhook.doctor.other_admission import MAKERS
 from webhook.evaluation.workloads import templates_of
 from webhook.files.results import Located, Status
 from webhook.kube import quantity
@@ -43,12 +41,13 @@ from webhook.rules import is_repair, missing_toleration
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from webhook.cluster.objects import Reference
     from webhook.core.settings import Settings
     from webhook.doctor.facts import Facts
     from webhook.doctor.other_admission import OtherAdmission
+    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
     Names = Mapping[str, set[str]]  # of GPU resources, by namespace
@@ -65,7 +64,6 @@ _NOT_FOUND = 404
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
 _GENERAL = "nvidia.com/gpu"  # the taint of GPU nodes, whatever they offer
-_COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
 # What neither the webhook nor the scheduler reads, and what controllers add to each template.
 _OWN_FIELDS = (
     *("image", "imagePullPolicy", "command", "args", "workingDir", "ports"),
@@ -74,10 +72,6 @@ _OWN_FIELDS = (
 )
 _PLAIN = ("tolerations", "nodeSelector", "affinity", "schedulerName")  # of the spec
 _PLAIN_CONTAINER = ("name", "image", "command", "args", "env", "envFrom")
-_BETWEEN: dict[str, tuple[tuple[str, str], Callable[[Raw], Raw]]] = {
-    "CronJob": (("batch", "jobs"), job_of),
-    "Deployment": (("apps", "replicasets"), replica_set_of),
-}
 _OWN_LABELS = (
     *("pod-template-hash", "rollouts-pod-template-hash", "controller-uid", "job-name"),
     *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
@@ -99,8 +93,15 @@ class _Shape(NamedTuple):
     """A template of an object."""
 
     obj: Raw
-    template: Raw
+    at: Path
     named: Reference
+
+    def pod(self) -> Raw:
+        """A pod as the controller of the object makes it."""
+        return _pod(self.obj, as_map(value_at(self.obj, self.at)))
+
+
+_Maker = Future["Raw"] | None  # a pod of what makes the pods, when it was tried
 
 
 class Trials:
@@ -128,7 +129,7 @@ class Trials:
         self._lock = Lock()
         self._is_called = bool(codes_of(installed.trial.pod))
         self._seconds = _SECONDS
-        self._untried: defaultdict[str, list[str]] = defaultdict(list)
+        self._untried: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     def ahead(self, objs: Iterator[Raw]) -> Iterator[Raw]:
         """The same objects. The trials of some are begun before the first of them is returned."""
@@ -151,14 +152,13 @@ class Trials:
         """Begin the trials of most of them; `lacks` begins those of the others, one by one."""
         wanted = [each for each in batch if not (controller(each) or is_finished_job(each))]
         shapes = [shape for each in wanted for shape in self._shapes(each)]
-        steps: tuple[Callable[[_Shape], object], ...] = (
-            self._maker,
-            lambda shape: self._answer(self._pod(shape), shape.named),
-        )
-        for step in steps:
-            for shape in shapes:
-                with suppress(Exception):  # `lacks` reports it
-                    step(shape)
+        begun: list[tuple[_Shape, _Maker]] = []
+        for shape in shapes:
+            with suppress(Exception):  # `lacks` reports it
+                begun += [(shape, maker) for maker in self._makers(shape)]
+        for shape, maker in begun:
+            with suppress(Exception):
+                self._answer(shape, maker)
         return batch
 
     def lacks(self, obj: Raw) -> tuple[Located, ...]:
@@ -167,12 +167,13 @@ class Trials:
         A pod shows with its codes what was added to it, unless its author sent the codes.
         """
         found: dict[str, str] = {}
-        for shape in self._shapes(obj):
+        shapes = self._shapes(obj)
+        for shape, maker in ((each, maker) for each in shapes for maker in self._makers(each)):
             try:
-                found |= self._of(self._pod(shape), shape.named)
+                found |= self._of(shape, maker)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
                 if not (isinstance(fault, Refused) and fault.status == _NOT_FOUND):
-                    self._untried[str(fault)].append(f"{shape.named.namespace}/{shape.named}")
+                    self._untried[str(fault)][f"{shape.named.namespace}/{shape.named}"] = None
         return tuple(
             Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))
             for code, message in found.items()
@@ -185,33 +186,29 @@ class Trials:
             return []
         sent = as_sent(obj) if named.kind == "Pod" else obj
         templates = templates_of(obj, self._settings)
-        return [_Shape(sent, as_map(value_at(sent, at)), named) for at in templates]
+        return [_Shape(sent, at, named) for at in templates]
 
-    def _pod(self, shape: _Shape) -> Raw:
-        """A pod of the template, as others may have changed it in the object that makes the pods.
+    def _makers(self, shape: _Shape) -> list[_Maker]:
+        """What makes its pods, where others may change that; None is the object as it is.
 
-        Which objects a controller of a custom kind makes is not known.
+        What a controller of a custom kind makes is not known, so all of it is tried.
         """
-        if (made := self._maker(shape)) is not None:
-            return made.result()
-        pod, named = _pod(shape.obj, shape.template), shape.named
-        is_custom = not any(named.kind == kind for _, kind in BUILT_IN)
-        for group, plural in MAKERS if is_custom and Pod(pod).gpus(self._settings) else ():
-            if self._others.may_change(named.namespace, pod, (group, plural)):
-                raise Fault(f"other admission may change {plural}, which may make them")
-        return pod
+        pod, is_unknown = shape.pod(), is_custom(shape.obj)
+        if is_unknown and not self._names(pod, shape.named):
+            return [None]
+        found: list[_Maker] = [None] if is_unknown else []
+        for resource, maker in may_make_pods(shape.obj, shape.at):
+            if self._others.may_change(shape.named.namespace, maker, resource):
+                found.append(self._made_by(maker, resource, shape.named.namespace, pod))
+        return found or [None]
 
-    def _maker(self, shape: _Shape) -> Future[Raw] | None:
-        """A pod of the template in what makes the pods, if others may change that."""
-        named = shape.named
-        if named.kind not in _BETWEEN:
-            return None
-        (group, plural), make = _BETWEEN[named.kind]
-        maker = make(shape.obj)
-        if not self._others.may_change(named.namespace, maker, (group, plural)):
-            return None
-        path = address("apis", group, "v1", "namespaces", named.namespace, plural)
-        key = path, _around(maker) + _whole(_pod(shape.obj, shape.template))
+    def _made_by(
+        self, maker: Raw, resource: tuple[str, str], namespace: str, pod: Raw
+    ) -> Future[Raw]:
+        """A pod of the template in this object, as others have changed it."""
+        group, plural = resource
+        path = address("apis", group, "v1", "namespaces", namespace, plural)
+        key = path, _around(maker) + _whole(pod)
 
         def made() -> Raw:
             stored = maker | answers.read(self._tried(path, maker)[0])
@@ -221,9 +218,11 @@ class Trials:
             self._made[key] = self._pool.submit(made)
         return self._made[key]
 
-    def _answer(self, pod: Raw, named: Reference) -> Future[dict[str, str]] | None:
-        """What the webhook adds to this pod; None if it is nothing without a trial."""
-        names, is_changed = self._names(pod, named), self._others.may_change(named.namespace, pod)
+    def _answer(self, shape: _Shape, maker: _Maker) -> Future[dict[str, str]] | None:
+        """What the webhook adds to such a pod; None if it is nothing without a trial."""
+        pod, named = shape.pod() if maker is None else maker.result(), shape.named
+        names = self._names(pod, named)
+        is_changed = maker is not None or self._others.may_change(named.namespace, pod)
         if not (is_changed or self._may_lack(pod, names)):
             return None
         key = named.namespace, _whole(pod) if is_changed and names else _decisive(pod)
@@ -231,15 +230,16 @@ class Trials:
             self._known[key] = self._pool.submit(self._added, pod, named.namespace, names)
         return self._known[key]
 
-    def _of(self, pod: Raw, named: Reference) -> dict[str, str]:
-        """What the webhook adds to this pod of an object."""
-        if (answer := self._answer(pod, named)) is None:
+    def _of(self, shape: _Shape, maker: _Maker) -> dict[str, str]:
+        """What the webhook adds to such a pod."""
+        if (answer := self._answer(shape, maker)) is None:
             return {}
-        found, is_changed = answer.result(), self._others.may_change(named.namespace, pod)
-        tolerates = is_changed and _tolerates_one(pod, self._names(pod, named))
-        if named.kind == "DaemonSet" and not tolerates:
-            # Its controller makes none on nodes that its template does not allow.
-            return {code: said for code, said in found.items() if code != missing_toleration.CODE}
+        found, named, pod = answer.result(), shape.named, shape.pod()
+        if named.kind == "DaemonSet" and not (
+            self._others.may_change(named.namespace, pod)
+            and _tolerates_one(pod, self._names(pod, named))
+        ):  # Its controller makes none on nodes that its template does not allow.
+            found = _without(found, (missing_toleration.CODE,))
         return found
 
     def _names(self, pod: Raw, named: Reference) -> set[str]:
@@ -253,6 +253,8 @@ class Trials:
     def _may_lack(self, pod: Raw, names: set[str]) -> bool:
         """Whether the webhook may add something to it, whatever the nodes are."""
         settings, drivers = self._settings, self._settings.drivers
+        if Pod(pod).asks_under_legacy_name(settings):  # others gave it in what makes the pods
+            return True
         if drivers.mounts or drivers.runtime_class or settings.placement.enabled:
             return bool(names)
         there = Tolerations(Pod(pod).tolerations())
@@ -300,7 +302,7 @@ class Trials:
 def _pod(obj: Raw, template: Raw) -> Raw:
     """A pod as controllers make it of a template."""
     written = as_map(template.get("metadata"))
-    metadata = {name: written[name] for name in _COPIED if name in written}
+    metadata = {name: written[name] for name in COPIED if name in written}
     metadata |= made_by(obj)
     if codes_of(template):  # copied from a repaired pod: what comes back is to be what was added
         metadata["annotations"] = _without(metadata["annotations"], (REPAIRED,))
@@ -341,7 +343,7 @@ def _whole(pod: Raw) -> bytes:
     labels, metadata = _without(labels_of(pod), _OWN_LABELS), pod["metadata"]
     owners = metadata.get("ownerReferences", ())
     by = [(each.get("apiVersion"), each.get("kind")) for _, each in as_items(owners)]
-    written = {name: metadata[name] for name in _COPIED if name in metadata}
+    written = {name: metadata[name] for name in COPIED if name in metadata}
     return as_json([by, {**written, "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
 
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from webhook.cluster.objects import reference
+from webhook.cluster.objects import KINDS, reference
 from webhook.kube.pod import as_map, controller_of, labels_of
+from webhook.kube.pointer import value_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from webhook.cluster.client import Refused
+    from webhook.kube.pointer import Path
 
 Raw = dict[str, Any]
 
@@ -32,6 +36,9 @@ _BETWEEN = {  # kinds whose pods are made by an object in between
     "DeploymentConfig": ("v1", "ReplicationController"),
     "CronJob": ("batch/v1", "Job"),
 }
+JOBS, SETS, STATEFUL_SETS = ("batch", "jobs"), ("apps", "replicasets"), ("apps", "statefulsets")
+COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
+_ENDING = ("Never", "OnFailure")
 _OF_OWNER = ("apiVersion", "kind", "name", "uid", "controller")
 
 
@@ -61,32 +68,71 @@ def of_replica_set(name: str) -> Raw:
     return made_by(owner) | {"name": name}
 
 
-def job_of(cron_job: Raw) -> Raw:
-    """The Job that the controller of a CronJob makes."""
-    template = as_map(as_map(cron_job.get("spec")).get("jobTemplate"))
-    written = as_map(template.get("metadata"))
-    copied: Raw = {name: written[name] for name in ("labels", "annotations") if name in written}
-    named = reference(cron_job)
-    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": named.name, "controller": True}
-    metadata = copied | of(named.name, {**owner, "uid": named.uid or _NO_UID})
+def may_make_pods(obj: Raw, at: Path) -> Iterator[tuple[tuple[str, str], Raw]]:
+    """What may make the pods of its template here, each with its group and plural.
+
+    This is known of built-in kinds. A custom kind may make pods, or anything that makes pods.
+    """
+    named, template = reference(obj), as_map(value_at(obj, at))
+    spec = as_map(obj.get("spec"))
+    if (named.group, named.kind) == ("batch", "CronJob"):
+        job = as_map(spec.get("jobTemplate"))
+        yield JOBS, _job(obj, job, as_map(job.get("spec")))
+    elif (named.group, named.kind) == ("apps", "Deployment"):
+        held = {"replicas": 0, "selector": spec.get("selector"), "template": template}
+        yield SETS, _made("apps/v1", "ReplicaSet", obj, {"labels": labels_of(template)}, held)
+    elif is_custom(obj):
+        if named.group == "jobset.x-k8s.io":  # its templates are those of Jobs
+            job = as_map(value_at(obj, at.parent.parent))
+            yield JOBS, _job(obj, job, as_map(job.get("spec")) | _in_job(template))
+        else:
+            yield JOBS, _job(obj, template, _in_job(template))
+        held = _in_set(template)
+        written = as_map(template.get("metadata"))
+        yield SETS, _made("apps/v1", "ReplicaSet", obj, written, held)
+        held = held | {"serviceName": NAME}
+        yield STATEFUL_SETS, _made("apps/v1", "StatefulSet", obj, written, held)
+
+
+def is_custom(obj: Raw) -> bool:
+    """Whether its kind is none of Kubernetes, whatever its name is: Volcano has a kind Job."""
+    named = reference(obj)
+    return (named.group, named.kind) not in KINDS
+
+
+def _job(obj: Raw, written: Raw, spec: Raw) -> Raw:
+    return _made("batch/v1", "Job", obj, as_map(written.get("metadata")), spec)
+
+
+def _made(version: str, kind: str, obj: Raw, written: Raw, spec: Raw) -> Raw:
+    """What the controller of an object makes, with the labels and annotations that are written."""
+    named = reference(obj)
+    copied: Raw = {name: written[name] for name in ("labels", "annotations") if written.get(name)}
+    owner = {"apiVersion": obj.get("apiVersion"), "kind": named.kind, "name": named.name}
+    metadata = of(named.name, {**owner, "uid": named.uid or _NO_UID, "controller": True})
+    return {"apiVersion": version, "kind": kind, "metadata": copied | metadata, "spec": spec}
+
+
+def _in_job(template: Raw) -> Raw:
+    """The template in a Job, which the API server accepts only with pods that end."""
     spec = as_map(template.get("spec"))
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    if spec.get("restartPolicy") not in _ENDING:
+        spec = {**spec, "restartPolicy": "Never"}
+    return {"template": {"metadata": _copied(template), "spec": spec}}
 
 
-def replica_set_of(deployment: Raw) -> Raw:
-    """The ReplicaSet that the controller of a Deployment makes."""
-    spec, named = as_map(deployment.get("spec")), reference(deployment)
-    template = as_map(spec.get("template"))
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": named.name, "controller": True}
-    metadata = of(named.name, {**owner, "uid": named.uid or _NO_UID})
-    if labels := labels_of(template):
-        metadata["labels"] = labels
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": metadata,
-        "spec": {"replicas": 0, "selector": spec.get("selector"), "template": template},
-    }
+def _in_set(template: Raw) -> Raw:
+    """The template in a set, which selects its pods and restarts them for ever."""
+    spec = {**as_map(template.get("spec")), "restartPolicy": "Always"}
+    spec.pop("activeDeadlineSeconds", None)
+    labels = labels_of(template) or {"pod-template-hash": NAME}
+    metadata = {**_copied(template), "labels": labels}
+    return {"selector": {"matchLabels": labels}, "template": {"metadata": metadata, "spec": spec}}
+
+
+def _copied(template: Raw) -> Raw:
+    written = as_map(template.get("metadata"))
+    return {name: written[name] for name in COPIED if name in written}
 
 
 def is_by_admission(refused: Refused) -> bool:

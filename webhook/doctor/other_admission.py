@@ -2,7 +2,7 @@
 
 Webhooks of others and MutatingAdmissionPolicies (KEP-3962). One may give a pod GPUs or take
 tolerations away, and decide that by anything in the pod. It may also change the template in the
-Job of a CronJob, which shows it only once there is the Job.
+Job of a CronJob or of a custom kind, which shows it only once there is the Job.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ _POLICY = "MutatingAdmissionPolicy"
 _ALL: Raw = {}  # selectors that select each object
 _EACH = [{"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]}]  # rules
 PODS = ("", "pods")
-# What makes pods, and is often made itself by an object of another kind.
-MAKERS = (("batch", "jobs"), ("apps", "replicasets"), ("apps", "statefulsets"))
 
 
 class OtherAdmission:
