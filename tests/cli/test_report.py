@@ -871,6 +871,19 @@ def test_each_way_in_which_a_custom_kind_may_make_its_pods_is_tried(
     assert said["gaps"] == ([why] if is_gap else [])
 
 
+def test_the_legacy_name_in_the_job_of_a_cron_job_that_tolerates_the_taint(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tolerations say nothing of what a webhook on Jobs gives it."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others(rules=CHANGES_JOBS))
+    spec = {"jobTemplate": {"spec": made_from(TOLERANT)["spec"]}}
+    cluster.list_has("CronJob", {"metadata": {"name": "a", "namespace": "team"}, "spec": spec})
+    changed = {**made_from(OLD_NAME), "metadata": {"name": "a-x7k2p"}}
+    cluster.refusals[JOBS] = (201, json.dumps(changed).encode(), {})
+    gets_if_it_lacks(monkeypatch)
+    assert owners(report()[1]) == [("CronJob", "a", 1, ["GPU101"])]
+
+
 def gets_if_it_lacks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     """Each pod gets the toleration unless it has one, and the current name. All that is sent."""
     sent: list[tuple[str, Any]] = []
