@@ -354,35 +354,45 @@ def test_a_read_only_file_is_left_and_told(gpu_webhook: Command, tmp_path: Path)
     assert (tmp_path / "b.yaml").read_text() == MIGRATED
 
 
-# Ctrl-C when the new text of the 20th file is beside it, and not yet in its place.
+# Ctrl-C at the 20th file, in a function that runs before or after the file gets its new text.
 INTERRUPTED = """
 import os, signal, sys
 from itertools import count
 from webhook.cli.main import main
 from webhook.files import atomic_write
-is_same, files = atomic_write._is_same, count(1)
-def interrupt(target, was):
+name, files = sys.argv.pop(1), count(1)
+called = getattr(atomic_write, name)
+def interrupt(*given):
     if next(files) == 20:
         os.kill(os.getpid(), signal.SIGINT)
-    return is_same(target, was)
-atomic_write._is_same = interrupt
+    return called(*given)
+setattr(atomic_write, name, interrupt)
 sys.exit(main())
 """
 
 
-def test_what_is_interrupted_leaves_every_file_whole(tmp_path: Path) -> None:
-    """Ctrl-C in the middle of writing: 130, old or new texts, and no file of ours."""
+@pytest.mark.parametrize(
+    ("function", "files"),
+    [
+        pytest.param("_is_same", 19, id="the new text is beside the file"),
+        pytest.param("_sync", 20, id="the new text has just got the name of the file"),
+    ],
+)
+def test_what_is_interrupted_leaves_every_file_whole(
+    function: str, files: int, tmp_path: Path
+) -> None:
+    """Ctrl-C in the middle of writing: 130, old or new texts, each new one named."""
     for number in range(40):
         put(tmp_path, **{f"{number:03}": LEGACY})
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, "migrate", "-w", str(tmp_path)],
+        [sys.executable, "-c", INTERRUPTED, function, "migrate", "-w", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         timeout=60,
         check=False,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    said = "".join(f"gpu-webhook: {tmp_path}/{n:03}.yaml is written\n" for n in range(19))
+    said = "".join(f"gpu-webhook: {tmp_path}/{n:03}.yaml is written\n" for n in range(files))
     assert (done.returncode, done.stderr.decode()) == (130, said)
     texts = [path.read_text() for path in sorted(tmp_path.iterdir())]
-    assert texts == [MIGRATED] * 19 + [LEGACY] * 21, "and nothing is left beside them"
+    assert texts == [MIGRATED] * files + [LEGACY] * (40 - files), "and nothing is left beside them"

@@ -56,6 +56,33 @@ def test_mentions(text: str, statuses: list[Status]) -> None:
 @pytest.mark.parametrize(
     ("line", "status"),
     [
+        pytest.param(f'x: "a # z"  # was {NAME}', Status.NOTICE, id="behind a text with a sign"),
+        pytest.param(f'x: ["a\\"b"]  # was {NAME}', Status.NOTICE, id="behind a text with a quote"),
+        pytest.param(f'x: "a \\"b\\" # c" # {NAME}', Status.NOTICE, id="behind a text with both"),
+        pytest.param(
+            f"x: 'a # z'  # was {NAME}", Status.NOTICE, id="behind a text in single quotes"
+        ),
+        pytest.param(
+            f"x: ['a \"b']  # was {NAME}", Status.NOTICE, id="behind a double quote in them"
+        ),
+        pytest.param(f"x: it's b  # was {NAME}", Status.NOTICE, id="behind an apostrophe"),
+        pytest.param(f"x: 1  # it's \"so {NAME}", Status.NOTICE, id="behind a quote of a comment"),
+        pytest.param(f'x: "a # {NAME}"', Status.MANUAL, id="in a text"),
+        pytest.param(f"x: 'a # {NAME}'", Status.MANUAL, id="in a text in single quotes"),
+        pytest.param(f'x: "a\\" # {NAME}"', Status.MANUAL, id="in a text, behind its quote"),
+        pytest.param(f'x: "a # {NAME}', Status.MANUAL, id="in a text that goes on"),
+        pytest.param(f'x: "a" b "# {NAME}', Status.MANUAL, id="in the second text of a line"),
+        pytest.param(f'x: "a # {NAME}\\', Status.MANUAL, id="in a text that ends in a backslash"),
+    ],
+)
+def test_what_is_behind_a_text_is_a_comment(line: str, status: Status) -> None:
+    source = Source.of("a.yaml", f"{line}\n".encode())
+    assert [each.status for each in mentions(source, Plan(), ())] == [status]
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
         pytest.param(f"// as {NAME}", Status.NOTICE, id="a comment"),
         pytest.param(f"x := 1 // not {NAME}", Status.NOTICE, id="a comment behind a statement"),
         pytest.param(

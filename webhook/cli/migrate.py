@@ -7,7 +7,9 @@ Data go to stdout, messages to stderr: `migrate -f x.yaml | git apply` works, an
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.cli import file_command
@@ -34,7 +36,7 @@ def run(args: SimpleNamespace) -> int:
     plan, seen = file_command.plan_of(args), file_command.Seen()
     if STDIN in file_command.arguments(args)[0]:
         return _filter(args, plan)
-    written: list[str] = []
+    written: dict[str, bytes] = {}
     try:
         with progress() as show_progress:
             found = file_command.report(_migrated(args, plan, show_progress, seen, written), seen)
@@ -42,8 +44,7 @@ def run(args: SimpleNamespace) -> int:
         _print_result(args, found, seen)
         sys.stdout.flush()
     except (InputError, OSError, KeyboardInterrupt):  # no report shows what is written
-        for path in written:
-            print(f"gpu-webhook: {path} is written", file=sys.stderr)  # noqa: T201
+        _say_written(written)
         raise
     file_command.warn_of_the_rest(args, found, seen)
     return file_command.exit_code(args, found)
@@ -54,7 +55,7 @@ def _migrated(
     plan: Plan,
     show_progress: Progress,
     seen: file_command.Seen,
-    written: list[str],
+    written: dict[str, bytes],
 ) -> Iterator[FileResult]:
     """Each result; with --write, after its file is written.
 
@@ -139,11 +140,13 @@ def _remember(written: Iterable[tuple[FileResult, Source]]) -> None:
 
 
 def _written(
-    result: FileResult, source: Source, args: SimpleNamespace, written: list[str]
+    result: FileResult, source: Source, args: SimpleNamespace, written: dict[str, bytes]
 ) -> FileResult:
+    """Write the file. It is in `written` before its name changes: Ctrl-C may come right after."""
     from webhook.files import atomic_write
 
     new = file_command.new_bytes(result, source)
+    written[result.path] = new
     try:
         if args.backup:
             atomic_write.keep(source.path, source.raw)
@@ -151,11 +154,25 @@ def _written(
             source.path, lambda raw: new if raw in (source.raw, new) else None
         )
     except atomic_write.UnwritableError as error:
+        del written[result.path]
         return replace(result, error=str(error))
-    written.append(result.path)
     if said:
         print(f"gpu-webhook: {result.path} {said}", file=sys.stderr)  # noqa: T201
     return file_command.done(result)
+
+
+def _say_written(written: dict[str, bytes]) -> None:
+    """Name the files that are written; of the last one only its content shows whether it is."""
+    last = next(reversed(written), "")
+    for path, new in written.items():
+        if path != last or _has(path, new):
+            print(f"gpu-webhook: {path} is written", file=sys.stderr)  # noqa: T201
+
+
+def _has(path: str, content: bytes) -> bool:
+    with suppress(OSError):
+        return Path(path).read_bytes() == content
+    return False
 
 
 def _print_result(args: SimpleNamespace, found: Report, seen: file_command.Seen) -> None:

@@ -43,6 +43,8 @@ _WITH_EITHER = (".jsonnet", ".libsonnet", ".tf", ".tfvars", ".hcl", ".php")
 # From the begin of a line, because it may also stand in a text.
 _BLOCK_COMMENT = re.compile(r"^[ \t]*/\*.*?(?:\*/|\Z)", re.DOTALL | re.MULTILINE)
 _PROGRAMS = (".go", ".py", ".sh", ".bash", ".zsh", ".ksh")
+# A text in quotes; a double one may go on in the next line, an apostrophe is in a word.
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.?)*(?:\"|$)|(?<!\w)'[^']*'")
 _QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -218,10 +220,12 @@ class Comments:
     def _comment_of(self, line: int) -> int:
         end = self._text.find("\n", line)
         text = self._text[line : end if end >= 0 else None]
-        found = self._sign.search(text)
-        if found is None or text[: found.start()].count('"') % 2:
-            return len(self._text) + 1
-        return line + found.end()
+        texts: Spans | None = None
+        for found in self._sign.finditer(text):
+            texts = texts or _spans(text, _QUOTED)
+            if not texts.hold(found.end() - 1):
+                return line + found.end()
+        return len(self._text) + 1
 
 
 def holds_configuration(source: Source, plan: Plan) -> bool:
