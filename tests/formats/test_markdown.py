@@ -13,6 +13,7 @@ from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats import markdown
 from webhook.formats.fences import fences
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from webhook.files.results import FileResult
@@ -145,6 +146,56 @@ def test_lines_that_begin_with_tabs_are_no_yaml_so_the_name_alone_is_renamed(tex
     result = migrated(text)
     assert result.new_text == text.replace(OLD, NEW)
     assert ["is not YAML" in each.reason for each in result.skipped] == [True]
+
+
+MODEL = f"{OLD}-name"
+VOLUMES = "volumes:\n- name: lib\n  hostPath: {path: /usr/lib/nvidia-384}\n"
+SELECTOR = f"spec:\n  nodeSelector:\n    {MODEL}: Tesla-K80\n"
+# A block that no rule can read as a pod, and whether what is in it is manual.
+PARTS = {
+    "a selector": (f"```yaml\n{SELECTOR}```\n", True),
+    "a selector without a tag": (f"```\n{SELECTOR}```\n", True),
+    "a selector with a variable": (f"```yaml\n{SELECTOR}```\n".replace("Tesla-K80", "$M"), True),
+    "volumes": (f"```yaml\n{VOLUMES}```\n", True),
+    "volumes without a tag": (f"```\n{VOLUMES}```\n", True),
+    "volumes in a list": (f"1. x\n\n{in_list(f'```yaml{chr(10)}{VOLUMES}```')}\n", True),
+    "a term of an affinity": (f"```yaml\n- key: {MODEL}\n  operator: Exists\n```\n", True),
+    "JSON": (f'```json\n{{"key": "{MODEL}"}}\n```\n', True),
+    "an amount alone": (f"```yaml\n{OLD}: 1\n```\n", True),
+    "an amount without a tag, which a command may print": (f"```\n{OLD}: 1\n```\n", False),
+    "what is no YAML, without a tag": (f"```\nx: y: z\n{MODEL}: Tesla-K80\n```\n", False),
+    "a sentence, without a tag": ("```\nThe driver is in /usr/lib/nvidia-384.\n```\n", False),
+    "a sentence of a value": ("```yaml\nx: see /usr/lib/nvidia-384\n```\n", False),
+    "a comment in a manifest": ("```yaml\n# path: /usr/lib/nvidia-384\na: b\n```\n", False),
+    "a difference": (f"```diff\n-  {MODEL}: Tesla-K80\n```\n", False),
+    "what a shell prints": (f"```sh\n{MODEL}: Tesla-K80\n```\n", False),
+    "prose behind a manifest": (f"```yaml\na: {NEW}\nlimits: 1\n```\nIt is {MODEL}: x\n", False),
+}
+
+
+@pytest.mark.parametrize(("text", "is_manual"), PARTS.values(), ids=PARTS)
+def test_what_stays_in_a_part_of_a_manifest_is_manual(text: str, *, is_manual: bool) -> None:
+    result = migrated(f"Prose with {OLD}.\n\n{text}")
+    assert result.new_text is None
+    first, *others = result.located
+    assert first.status is Status.NOTICE
+    assert {each.status is Status.MANUAL for each in others} == {is_manual}
+
+
+BLOCKS = {
+    "a part waits for another part": (f"```yaml\n{VOLUMES}```\n```yaml\n{PART}```\n", False),
+    "a part waits for one without a tag": (f"```yaml\n{PART}```\n```\n{SELECTOR}```\n", False),
+    "a whole object does not wait": (f"```yaml\n{VOLUMES}```\n```yaml\n{POD}```\n", True),
+    "a part does not wait for prose": (f"/usr/lib/nvidia-384\n```yaml\n{PART}```\n", True),
+}
+
+
+@pytest.mark.parametrize(("text", "is_renamed"), BLOCKS.values(), ids=BLOCKS)
+def test_amounts_wait_for_other_blocks_as_for_other_documents(
+    text: str, *, is_renamed: bool
+) -> None:
+    result = migrate_text(Source.of_text("README.md", text), Plan())
+    assert (result.new_text is not None) is is_renamed
 
 
 def test_an_annotation_whose_spec_is_not_shown_is_for_a_person() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
-from webhook.formats.mentions import mentions
+from webhook.formats.mentions import everywhere, mentions
 
 NAME = "alpha.kubernetes.io/nvidia-gpu"
 
@@ -153,7 +153,7 @@ def test_comments_of_programs_are_notices(name: str, text: str, status: Status) 
 )
 def test_what_a_document_tells_users_to_request_is_manual(line: str, status: Status) -> None:
     source = Source.of("a.md", f"# A\n\n{line}\n".encode())
-    assert [each.status for each in mentions(source, Plan(), (), prose=True)] == [status]
+    assert [each.status for each in mentions(source, Plan(), (), prose=everywhere)] == [status]
 
 
 HELM_CREATE = """\

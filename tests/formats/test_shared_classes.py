@@ -32,7 +32,7 @@ _NOW_MIGRATED = "kubernetes-gpu-guide-readme.md"
 _NOT_PROVABLE = dict.fromkeys(
     (
         *("kubeflow-labs-3-gpus-readme.md", "kubeflow-labs-4-gpus-readme.md"),
-        *("kubeflow-labs-6-tfjob-readme.md", "kubernetes-gpu-guide-readme.md"),
+        "kubeflow-labs-6-tfjob-readme.md",
     ),
     "it has legacy text outside of code blocks that are whole objects",
 ) | {

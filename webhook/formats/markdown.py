@@ -8,11 +8,13 @@ each line of a quotation begins with >, so what the rules add would not fit.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.core.text_patterns import find
 from webhook.files.results import Plan, Skipped
+from webhook.formats import legacy_pods
 from webhook.formats.fences import fences
 from webhook.formats.file_objects import AMOUNTS
 from webhook.formats.mentions import Spans
@@ -21,10 +23,12 @@ from webhook.formats.templated import Done, stable
 from webhook.rules import PATTERNS
 from webhook.templates import actions
 from webhook.templates.regions import Region, here_documents, manifests, split
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.core.text_patterns import Match
     from webhook.files.results import FileResult, Located
     from webhook.files.source import Source
     from webhook.templates.actions import Template
@@ -51,6 +55,12 @@ _LEFT_OUT = re.compile(
     re.MULTILINE,
 )
 _SHELL_VALUE = re.compile(r"\$\{[^}\r\n]*\}|\$\([^)\r\n]*\)|\$\w+|`[^`\r\n]*`")
+_AFTER_KEY = re.compile(r"[\"']?[ \t]*:")
+_NEAR = 100  # characters
+_OF_PODS = legacy_pods.OF_CHOICES - AMOUNTS
+_LANGUAGES = _MANIFESTS - _SHELL
+# What stands before a value in a manifest: `path: `, `- key: "`.
+_BEFORE_VALUE = re.compile(r"(?:^|[\s{,\"'])[\w./-]+[\"']?[ \t]*:[ \t]*[\"']?$")
 _QUOTED = "each line of the block begins with >"
 
 
@@ -65,16 +75,20 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
         plan = with_namespaces(plan, source.text[at.start : at.end])
     done = Done(source, plan, actions.Template(source.text, [], []), prose=True)
     quoted: list[Region] = []
+    shown = _Shown()
     for at, each in blocks:
         if ">" in each.before:
             quoted.append(at)
-        elif _is_of_interest(source, at, plan):
-            _add(done, at, each.language)
-    return done.result(_mentions(quoted, done, plan))
+        elif _is_of_interest(source, at, plan) and _add(done, at, each.language):
+            shown.add(source.text, at, each.language)
+    return done.result(_mentions(quoted, shown, done, plan))
 
 
-def _mentions(quoted: list[Region], done: Done, plan: Plan) -> Iterator[Located]:
-    """The mentions; blocks in quotations are skipped, and a key in them is manual."""
+def _mentions(quoted: list[Region], shown: _Shown, done: Done, plan: Plan) -> Iterator[Located]:
+    """The mentions; blocks in quotations are skipped, and a key in them is manual.
+
+    So is what stays in a manifest in parts: readers put the parts of several blocks into one pod.
+    """
     source = done.source
     for at in quoted:
         place = source.place(at.start, at.end)
@@ -84,7 +98,7 @@ def _mentions(quoted: list[Region], done: Done, plan: Plan) -> Iterator[Located]
             reason = f"{_QUOTED}, so the rules did not run on it: check it manually"
             done.skipped.append(Skipped(reason, source.first_line(place)))
     spans = Spans((at.start, at.end) for at in quoted)
-    for each in done.mentions(prose=True):
+    for each in done.mentions(prose=lambda match: not shown.hold(source.text, match)):
         begin = source.index(each.place.line, each.place.column)
         is_held = spans.hold(begin) and is_key(source.text, each, source)
         yield each.undone(_QUOTED) if is_held else each
@@ -114,13 +128,47 @@ def add_here_documents(done: Done, region: Region) -> list[Region]:
     return found
 
 
-def _add(done: Done, region: Region, language: str) -> None:
+def _add(done: Done, region: Region, language: str) -> bool:
+    """Migrate a block; whether it may be a manifest."""
     scripts = add_here_documents(done, region) if language in _SHELL else []
     if scripts or language not in _MANIFESTS:
-        return
+        return False
     template = _only(done.source.text, region, _LEFT_OUT)
     for part in _parts(template, region):
         done.add(part, template)
+    return True
+
+
+class _Shown:
+    """The blocks with parts of manifests, and the rules whose words count in each."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._blocks: list[tuple[int, frozenset[str]]] = []  # the end, and codes
+
+    def add(self, text: str, region: Region, language: str) -> None:
+        """Note a block; in one without a language, amounts may be what a command printed."""
+        is_named = language in _LANGUAGES
+        if is_named or _is_yaml(text[region.start : region.end]):
+            self._starts.append(region.start)
+            self._blocks.append((region.end, legacy_pods.OF_CHOICES if is_named else _OF_PODS))
+
+    def hold(self, text: str, match: Match) -> bool:
+        """Whether the match is a key or a value in such a block."""
+        number = bisect_right(self._starts, match.start) - 1
+        if number < 0 or match.start >= self._blocks[number][0]:
+            return False
+        before = text[text.rfind("\n", 0, match.start) + 1 : match.start][-_NEAR:]
+        is_key = _AFTER_KEY.match(text, match.end) is not None
+        return match.code in self._blocks[number][1] and (
+            is_key or _BEFORE_VALUE.search(before) is not None
+        )
+
+
+def _is_yaml(text: str) -> bool:
+    stream = documents.read(text)
+    found = [each.data for each in stream.documents]
+    return not stream.unread and any(isinstance(each, dict | list) for each in found)
 
 
 def _parts(template: Template, region: Region) -> Iterator[Region]:
@@ -147,4 +195,4 @@ def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:
 def is_key(text: str, located: Located, source: Source) -> bool:
     """Whether the match is a key, as in a manifest."""
     end = source.index(located.place.end_line, located.place.end_column)
-    return re.match(r"[\"']?[ \t]*:", text[end : end + 5]) is not None
+    return _AFTER_KEY.match(text, end) is not None

@@ -24,7 +24,7 @@ from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import line_start
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from webhook.core.settings import Settings
     from webhook.templates.actions import Template
@@ -85,12 +85,22 @@ _OF_TEXTS = codes(Trait.TEXT)
 _VERSIONS = codes(Trait.VERSION)
 
 
+def nowhere(_match: Match) -> bool:
+    """The text has no prose."""
+    return False
+
+
+def everywhere(_match: Match) -> bool:
+    """All of the text is prose."""
+    return True
+
+
 def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothing is reported
     source: Source,
     plan: Plan,
     reported: Reported | Container[tuple[int, str]],
     *,
-    prose: bool = False,
+    prose: Callable[[Match], bool] = nowhere,
     left_alone: Iterable[Place] = (),
     right: Iterable[tuple[int, int]] = (),
     more: Iterable[Match] = (),
@@ -133,7 +143,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
         is_notice = is_notice or _is_for_old_clusters(template, match)
         is_notice = is_notice or _is_description(source.text, match.start)
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
-        is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
+        is_notice = is_notice or (prose(match) and not _is_for_manifest(source.text, match))
         message = _message(source.text, match, commented=commented)
         if source.kind == "json" and (place.line, message) in repeated:
             continue

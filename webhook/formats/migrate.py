@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Format = Callable[[Source, Plan], FileResult]
 
-# Kinds of files whose parts belong to one pod. Two blocks of a guide are two pods.
-_OF_PODS = ("yaml", "json", *TEMPLATES, OBJECT)
+# Kinds of files whose parts may belong to one pod.
+_OF_PODS = ("yaml", "json", "markdown", *TEMPLATES, OBJECT)
 
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.formats.markdown import add_here_documents, is_key
-from webhook.formats.mentions import Spans
+from webhook.formats.mentions import Spans, everywhere
 from webhook.formats.templated import Done, stable
 from webhook.rules import driver_paths
 from webhook.templates import actions
@@ -42,7 +42,7 @@ def _mentions(done: Done, source: Source, evaluated: list[Region]) -> list[Locat
         inside = Spans((each.start, each.end) for each in evaluated)
         mounts = driver_paths.mounts_of_program(source.text, done.plan.settings)
         return done.mentions(more=[each for each in mounts if not inside.hold(each.start)])
-    found = done.mentions(prose=True)
+    found = done.mentions(prose=everywhere)
     if source.path.endswith("NOTES.txt"):  # what helm prints
         return found
     return [

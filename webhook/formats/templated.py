@@ -19,7 +19,7 @@ from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, 
 from webhook.files.source import Source
 from webhook.formats import fractions, legacy_pods, line_by_line
 from webhook.formats.conditional import migrate_part
-from webhook.formats.mentions import Spans, holds_configuration, lines_reported, mentions
+from webhook.formats.mentions import Spans, holds_configuration, lines_reported, mentions, nowhere
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.rules import codes, legacy_name_elsewhere
 from webhook.templates import actions
@@ -149,7 +149,9 @@ class Done:
     def _start_of(self, located: Located) -> int:
         return self.source.index(located.place.line, located.place.column)
 
-    def mentions(self, *, prose: bool = False, more: Iterable[Match] = ()) -> list[Located]:
+    def mentions(
+        self, *, prose: Callable[[Match], bool] = nowhere, more: Iterable[Match] = ()
+    ) -> list[Located]:
         """Legacy names where no rule could run, and `more`."""
         found = mentions(
             self.source,
