@@ -58,8 +58,8 @@ class Endpoint:
         self._decider = decider
 
     def knows(self, namespace: str) -> bool:
-        """Whether the inventory in use has this namespace; False without a name."""
-        return bool(namespace) and not self._decider.is_new(namespace)
+        """Whether the inventory in use has this namespace."""
+        return not self._decider.is_new(namespace)
 
     def post(  # noqa: PLR0913  # the request, and when it may be denied
         self,

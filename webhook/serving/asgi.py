@@ -182,8 +182,9 @@ class AdmissionApp:
             try:
                 return await self._judged(path, body, partial(post, may_wait=True), end)
             except Early as early:
-                is_enough = partial(self._endpoint.knows, early.namespace)
-                await self._waiting.until(moment, len(body), last, is_enough)
+                is_there = partial(self._endpoint.knows, early.namespace)
+                missing = is_there if early.namespace else None
+                await self._waiting.until(moment, len(body), last, missing)
         return await self._judged(path, body, post, end)
 
     async def _judged(
