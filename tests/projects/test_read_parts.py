@@ -59,7 +59,10 @@ WAIT = {
         "values.yml": f"#@data/values\n---\n{RES}",
     },
     "a text of ytt": {"p.txt": f"(@= data.values.train_res @)\n{STAYS}", "values.yml": RES},
-    "a shell variable": {"p.yaml": pod("$train_res", STAYS), "v.yml": RES},
+    "a shell variable": {
+        "p.yaml": pod("$train_res", STAYS.replace("{{ model }}", "$M")),
+        "v.yml": RES,
+    },
     "a shell variable in braces": {"p.yaml.tmpl": pod("${train_res:-0}"), "v.yml": RES},
     "a template of Go": {"p.yaml.tmpl": pod("{{ .train_res | toYaml }}"), "v.yml": RES},
     "a file that is included": {
@@ -110,6 +113,14 @@ WAIT = {
 GO = {
     "another name": {**READS, "v.yml": RES.replace("train_res", "other")},
     "another member of the variable": {"p.yaml.j2": pod("{{ train_res.cpu }}"), "v.yml": RES},
+    "a variable of an action of Go": {
+        "p.yaml.tmpl": pod("{{ range $train_res := .x }}{{ $train_res }}{{ end }}"),
+        "v.yml": RES,
+    },
+    "a field of a selector": {
+        "v.yml": f"key: {SELECTOR.partition(':')[0]}\n",
+        "p.yaml.j2": pod(f"{{{AMOUNTS}}}", "  nodeName: {{ key }}\n"),
+    },
     "a filter": {"p.yaml.j2": pod("{{ x | train_res }}"), "v.yml": RES},
     "a template in which nothing stays": {"p.yaml.j2": pod("{{ train_res }}", ""), "v.yml": RES},
     "a name outside of actions": {"p.yaml.j2": pod("{{ x }} # train_res"), "v.yml": RES},

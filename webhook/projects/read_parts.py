@@ -45,7 +45,9 @@ _ENDING = re.compile(r"\.(?:j2|jinja2?|tmpl|tpl|gotmpl|erb|template|envsubst|in)
 _RESOURCE = re.compile(r"\[[^\[\]]*\]$")
 _OBJECT = re.compile(r"^[\"']?kind[\"']?[ \t]*:", re.MULTILINE)
 _KIND = re.compile(r"^[ \t]*(?:[-{][ \t]*)*[\"']?kind[\"']?[ \t]*:", re.MULTILINE)
-_PIPED = re.compile(r"\|[ \t]*\w+")
+# In an action of a template: a function behind a pipe, a variable of Go.
+_OTHERS = re.compile(r"\|[ \t]*\w+|\$\w+")
+_FIELDS = {"key", "path", "hostPath", "name"}  # around a legacy word; no variables
 _PROGRAM = "other"  # the kind of texts that are only searched
 _TEXTS = (".yaml", ".yml", ".j2", ".jinja", ".jinja2", ".tmpl", ".tpl", ".gotmpl", ".json")
 _SET = re.compile(
@@ -115,7 +117,7 @@ class _Readers:
         for each in texts:
             _add(made.read, _reads(each.text, each.kind), each)
             if each.kind != _PROGRAM and _OBJECT.search(each.text) is None:
-                _add(made.given, legacy_pods.members(each.text, plan), each)
+                _add(made.given, legacy_pods.members(each.text, plan) - _FIELDS, each)
                 _add(made.given, _names_of(each.path, each.text), each)
         if made.read or made.given:
             made._follow([*_with_actions(file, plan)])
@@ -160,7 +162,7 @@ def _names_of(file: str, text: str) -> set[str]:
 
 def _reads(text: str, kind: str = "") -> set[str]:
     """The words and names of files in the actions of a text; in a program all names of files."""
-    found = set(_VARIABLE.findall(text))
+    found = set(_VARIABLE.findall(text)) if "{{" not in text else set[str]()
     found |= set(_FILE.findall(text)) if kind == _PROGRAM else set()
     for each in _actions(text):
         found.update(_FILE.findall(each), _words(each))
@@ -168,7 +170,7 @@ def _reads(text: str, kind: str = "") -> set[str]:
 
 
 def _words(action: str) -> Iterator[str]:
-    for each in _READ.findall(_PIPED.sub("|", action)):
+    for each in _READ.findall(_OTHERS.sub("|", action)):
         yield each
         yield from each.split("-")
 
