@@ -29,6 +29,7 @@ from tests.doctor.installation import (
 from webhook.cli import report_templates
 from webhook.cluster import made_pods
 from webhook.cluster.client import Client, Fault, Refused
+from webhook.cluster.made_pods import RESTRICTED
 from webhook.core.settings import Settings
 from webhook.doctor import facts, legacy_counts
 from webhook.doctor.legacy_counts import Counted
@@ -998,6 +999,9 @@ BY_POLICY = Refused(
     "pods \"a-x7k2p\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' "
     "denied request: no limits",
 )
+BUSY = 'admission webhook "a.example.com" denied the request: the registry does not answer'
+LATER = Refused(503, BUSY)
+TOO_MANY = Refused(429, BUSY)
 REFUSALS: dict[str, tuple[Any, list[Refused], int]] = {
     "of a template without GPUs, once": (PRIVILEGED, [FULL], SAFE),
     "of a template without GPUs, twice": (PRIVILEGED, [FULL, FULL], SAFE),
@@ -1005,6 +1009,14 @@ REFUSALS: dict[str, tuple[Any, list[Refused], int]] = {
     "by a webhook that is down": (PRIVILEGED, [FULL, DOWN], UNKNOWN),
     "by a webhook with another status": (PRIVILEGED, [BY_WEBHOOK, BY_WEBHOOK], SAFE),
     "by a ValidatingAdmissionPolicy": (PRIVILEGED, [BY_POLICY, BY_POLICY], SAFE),
+    "by a webhook that may accept it later": (PRIVILEGED, [FULL, LATER], UNKNOWN),
+    "by a webhook that is busy": (PRIVILEGED, [TOO_MANY, TOO_MANY], UNKNOWN),
+    "by a webhook for now, and of the plain pod for good": (
+        PRIVILEGED,
+        [LATER, BY_POLICY],
+        UNKNOWN,
+    ),
+    "by a webhook for now, but not of the plain pod": (PRIVILEGED, [LATER], SAFE),
     "of a template with GPUs": (MODERN, [FULL], UNKNOWN),
 }
 
@@ -1037,7 +1049,118 @@ def test_a_pod_without_gpus_is_tried_once_more_without_what_is_refused(
     if spec is PRIVILEGED:
         (container,) = sent[1]["spec"].pop("containers")
         assert sent[1]["spec"] == {"tolerations": [{"key": "a"}]}
-        assert container == {"name": "m", "image": "i", "securityContext": facts.RESTRICTED}
+        assert container == {"name": "m", "image": "i", "securityContext": RESTRICTED}
+
+
+# Why a pod with GPUs is refused at the moment. It may be accepted when the cause is removed.
+GPU = "nvidia.com/gpu"
+FORBIDDEN = 'pods "gpu-webhook-report" is forbidden'
+CAUSES = {
+    "the quota of GPUs is full": (403, f"{FORBIDDEN}: exceeded quota: q, requested: {GPU}=1"),
+    "the quota of pods is full": (403, f"{FORBIDDEN}: exceeded quota: q, requested: pods=1"),
+    "a webhook denies with 503": (503, BUSY),
+    "a webhook denies with 404": (404, BUSY),
+    "a webhook denies with 400": (400, BUSY),
+    "no ServiceAccount": (403, f"{FORBIDDEN}: error looking up service account team/later"),
+    "no PriorityClass": (403, f"{FORBIDDEN}: no PriorityClass with name later was found"),
+    "no RuntimeClass": (403, f'{FORBIDDEN}: pod rejected: RuntimeClass "later" not found'),
+    "a LimitRange": (403, f"{FORBIDDEN}: maximum memory usage per Container is 1Gi"),
+    "a policy": (
+        422,
+        f"{FORBIDDEN}: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: x",
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES)
+@pytest.mark.parametrize("is_given", [False, True], ids=["in the template", "of a LimitRange"])
+def test_a_tolerant_template_with_gpus_that_is_refused_now_is_a_gap(
+    cause: tuple[int, str],
+    is_given: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others may take its toleration away when a pod of it is accepted."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    if is_given:
+        limits = {"metadata": {"namespace": "team"}, "spec": {"limits": [{"default": {GPU: "1"}}]}}
+        cluster.say_json("/api/v1/limitranges", {"items": [limits]})
+    spec = {**NO_GPU, "tolerations": TOLERANT["tolerations"]} if is_given else TOLERANT
+    cluster.list_has(
+        "Deployment", made_from(spec) | {"metadata": {"name": "a", "namespace": "team"}}
+    )
+    sent: list[Any] = []
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        sent.append(pod)
+        if len(sent) == 1:
+            raise Refused(*cause)
+        return json.dumps(pod).encode(), []
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    code, found = report()
+    assert (code, owners(found)) == (UNKNOWN, [])
+    assert found["gaps"] == [f"{UNTRIED} team/Deployment/a: {cause[0]}: {cause[1]}"]
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_others_are_tried_where_the_first_of_equal_templates_is_refused(
+    first: str, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy on images, or on probes, may refuse only one of them."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    for name in ("a", "b", "c"):
+        container = {**NO_GPU["containers"][0], "image": "good" if name == first else "bad"}
+        obj = made_from({**NO_GPU, "containers": [container]})
+        cluster.list_has("Deployment", obj | {"metadata": {"name": name, "namespace": "team"}})
+    sent: list[str] = []
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        sent.append(pod["spec"]["containers"][0]["image"])
+        if sent[-1] == "bad":
+            raise BY_POLICY
+        notes = {"gpu-webhook.dev/repaired": "GPU201"}
+        return json.dumps(pod_of(MODERN, annotations=notes)).encode(), []
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    code, found = report()
+    names = {each["name"] for each in found["owners"]}
+    assert (code, first in names, found["gaps"]) == (LEFT, True, [])
+    # Where the first is accepted, it stands for the others.
+    assert sorted(sent) == (["good"] if first == "a" else ["bad", "bad", "good"])
+
+
+def test_a_pod_that_is_tried_once_more_keeps_extended_resources_and_probes(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may give it GPUs for its amount of their memory, and policies ask for probes."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    probe = {"tcpSocket": {"port": 1}}
+    amounts = {"cpu": "64", "memory": "1Ti", "hugepages-2Mi": "2Mi", "example.com/gpumem": "3"}
+    container = {
+        "name": "m",
+        "image": "i",
+        "livenessProbe": probe,
+        "resources": {"limits": amounts},
+    }
+    cluster.list_has(
+        "Deployment",
+        made_from({"containers": [container]}) | {"metadata": {"name": "a", "namespace": "team"}},
+    )
+    sent: list[Any] = []
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        sent.append(pod)
+        if len(sent) == 1:
+            raise FULL
+        return json.dumps(pod).encode(), []
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    assert report()[0] == SAFE
+    (plain,) = sent[1]["spec"]["containers"]
+    assert plain["livenessProbe"] == probe
+    assert plain["resources"] == {"limits": {"example.com/gpumem": "3"}}
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ _NOTES = (
     "namespaces that were opted out for a time: the webhook counted nothing there",
     "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
+    "what webhooks of others with failurePolicy Ignore change that did not answer meanwhile",
 )
 _HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older template"
 _RANGES = "which modern templates get GPUs from a LimitRange"

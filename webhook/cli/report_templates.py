@@ -24,12 +24,19 @@ import orjson
 from webhook.cluster import answers, listing
 from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
-from webhook.cluster.made_pods import COPIED, is_by_admission, is_custom, made_by, may_make_pods
+from webhook.cluster.made_pods import (
+    COPIED,
+    is_by_admission,
+    is_custom,
+    made_by,
+    may_be_accepted_later,
+    may_make_pods,
+    plain,
+)
 from webhook.cluster.objects import controller, reference
 from webhook.cluster.workload_status import is_finished_job
 from webhook.core.repaired_annotation import REPAIRED, codes_of, was_sent
 from webhook.core.settings import Taint
-from webhook.doctor.facts import RESTRICTED
 from webhook.doctor.lines import few
 from webhook.evaluation.workloads import templates_of
 from webhook.files.results import Located, Status
@@ -70,8 +77,6 @@ _OWN_FIELDS = (
     *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
     *("terminationMessagePath", "terminationMessagePolicy"),
 )
-_PLAIN = ("tolerations", "nodeSelector", "affinity", "schedulerName")  # of the spec
-_PLAIN_CONTAINER = ("name", "image", "command", "args", "env", "envFrom")
 _OWN_LABELS = (
     *("pod-template-hash", "rollouts-pod-template-hash", "controller-uid", "job-name"),
     *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
@@ -102,6 +107,7 @@ class _Shape(NamedTuple):
 
 
 _Maker = Future["Raw"] | None  # a pod of what makes the pods, when it was tried
+_Answer = Future[dict[str, str] | None]  # what is added; None if no such pod can be made now
 
 
 class Trials:
@@ -122,7 +128,7 @@ class Trials:
         """`spared` are the namespaces that the webhook leaves alone, and those that end."""
         self._api, self._settings = api, installed.settings
         self._spared, self._of_ranges, self._others = spared, of_ranges, others
-        self._known: dict[_Key, Future[dict[str, str]]] = {}
+        self._known: dict[_Key, _Answer] = {}
         self._made: dict[_Key, Future[Raw]] = {}  # pods, by what makes them
         self._pool = ThreadPoolExecutor(_AT_ONCE)
         self._running = 0
@@ -172,7 +178,7 @@ class Trials:
             try:
                 found |= self._of(shape, maker)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
-                if not (isinstance(fault, Refused) and fault.status == _NOT_FOUND):
+                if not _is_of_no_namespace(fault):
                     self._untried[str(fault)][f"{shape.named.namespace}/{shape.named}"] = None
         return tuple(
             Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))
@@ -218,23 +224,35 @@ class Trials:
             self._made[key] = self._pool.submit(made)
         return self._made[key]
 
-    def _answer(self, shape: _Shape, maker: _Maker) -> Future[dict[str, str]] | None:
-        """What the webhook adds to such a pod; None if it is nothing without a trial."""
+    def _answer(self, shape: _Shape, maker: _Maker, *, is_alone: bool = False) -> _Answer | None:
+        """What the webhook adds to such a pod; None if it is nothing without a trial.
+
+        `is_alone`: whatever became of others that differ in nothing that decides.
+        """
         pod, named = shape.pod() if maker is None else maker.result(), shape.named
         names = self._names(pod, named)
         is_changed = maker is not None or self._others.may_change(named.namespace, pod)
         if not (is_changed or self._may_lack(pod, names)):
             return None
-        key = named.namespace, _whole(pod) if is_changed and names else _decisive(pod)
+        alone = named.namespace, _whole(pod)
+        key = alone if is_alone or (is_changed and names) else (named.namespace, _decisive(pod))
         if key not in self._known:
             self._known[key] = self._pool.submit(self._added, pod, named.namespace, names)
+            self._known[alone] = self._known[key]
         return self._known[key]
 
     def _of(self, shape: _Shape, maker: _Maker) -> dict[str, str]:
-        """What the webhook adds to such a pod."""
+        """What the webhook adds to such a pod.
+
+        If the first of some that differ only in the image was refused, the others may not be.
+        """
         if (answer := self._answer(shape, maker)) is None:
             return {}
         found, named, pod = answer.result(), shape.named, shape.pod()
+        if found is None and (alone := self._answer(shape, maker, is_alone=True)):
+            found = alone.result()
+        if found is None:
+            return {}
         if named.kind == "DaemonSet" and not (
             self._others.may_change(named.namespace, pod)
             and _tolerates_one(pod, self._names(pod, named))
@@ -261,24 +279,28 @@ class Trials:
         taints = [*settings.taints, *(Taint(name, _UNKNOWN) for name in (*names, _GENERAL))]
         return bool(names) and not all(map(there.tolerate, taints))
 
-    def _added(self, pod: Raw, namespace: str, names: set[str]) -> dict[str, str]:
+    def _added(self, pod: Raw, namespace: str, names: set[str]) -> dict[str, str] | None:
         """What the rules add to it that change it, in the words of their warnings.
 
-        A pod that only other admission may change, and that is refused, is tried once more without
-        what may be refused. If a full quota or a policy refuses that, too, no such pod can be made.
+        A pod without GPUs that is refused is tried once more without what may be refused. None if
+        a full quota or a policy refuses that, too: no such pod can be made now.
         """
         pods = address("api", "v1", "namespaces", namespace, "pods")
         try:
             text, warnings = self._tried(pods, pod)
-        except Refused:
-            if self._may_lack(pod, names):
+        except Refused as first:
+            # It may be accepted later, and lack what others take away.
+            may_lose = bool(names) and self._others.may_change(namespace, pod)
+            if may_lose or self._may_lack(pod, names):
                 raise
             try:
-                text, warnings = self._tried(pods, _plain(pod))
-            except Refused as refused:
-                if is_by_admission(refused):
-                    return {}
-                raise
+                text, warnings = self._tried(pods, plain(pod))
+            except Refused as second:
+                if may_be_accepted_later(first):
+                    raise first from second
+                if may_be_accepted_later(second) or not is_by_admission(second):
+                    raise
+                return None
         codes = filter(is_repair, codes_of(answers.read(text)))
         return {code: _message(code, warnings) for code in codes}
 
@@ -323,14 +345,11 @@ def _claims(obj: Raw) -> dict[str, Raw]:
     }
 
 
-def _plain(pod: Raw) -> Raw:
-    """The pod without what quotas, Pod Security and missing objects may refuse."""
-    spec = {name: pod["spec"][name] for name in _PLAIN if name in pod["spec"]}
-    for kind in KINDS:
-        if held := [each for _, each in as_items(pod["spec"].get(kind))]:
-            kept = ({n: each[n] for n in _PLAIN_CONTAINER if n in each} for each in held)
-            spec[kind] = [{**each, "securityContext": RESTRICTED} for each in kept]
-    return {**pod, "spec": spec}
+def _is_of_no_namespace(fault: Fault) -> bool:
+    """Whether its namespace has ended meanwhile. A webhook may deny with this status, too."""
+    if not isinstance(fault, Refused):
+        return False
+    return fault.status == _NOT_FOUND and not is_by_admission(fault)
 
 
 def _tolerates_one(pod: Raw, names: set[str]) -> bool:

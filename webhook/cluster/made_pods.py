@@ -10,7 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from webhook.cluster.objects import KINDS, reference
-from webhook.kube.pod import as_map, controller_of, labels_of
+from webhook.kube.pod import KINDS as CONTAINERS
+from webhook.kube.pod import as_items, as_map, controller_of, labels_of
 from webhook.kube.pointer import value_at
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 _FORBIDDEN = 403
+_TOO_MANY, _ERRORS = 429, 500  # a status from here on is one of a server
 _DENIED = re.compile(
     r"admission webhook \".*\" denied the request|ValidatingAdmissionPolicy .* denied request"
 )
@@ -39,6 +41,15 @@ _BETWEEN = {  # kinds whose pods are made by an object in between
 JOBS, SETS, STATEFUL_SETS = ("batch", "jobs"), ("apps", "replicasets"), ("apps", "statefulsets")
 COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
 _ENDING = ("Never", "OnFailure")
+RESTRICTED: Raw = {  # of a container: what Pod Security asks for at most
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_PLAIN = ("tolerations", "nodeSelector", "affinity", "schedulerName")  # of the spec
+_NOT_PLAIN = ("ports", "resources", "securityContext", "volumeDevices", "volumeMounts")
+_STANDARD = ("cpu", "memory", "ephemeral-storage", "hugepages-")  # of which others decide nothing
 _OF_OWNER = ("apiVersion", "kind", "name", "uid", "controller")
 
 
@@ -135,6 +146,31 @@ def _copied(template: Raw) -> Raw:
     return {name: written[name] for name in COPIED if name in written}
 
 
+def plain(pod: Raw) -> Raw:
+    """The pod without what quotas, Pod Security and missing objects may refuse.
+
+    It keeps the amounts of extended resources: others may give it GPUs for them.
+    """
+    spec = {name: pod["spec"][name] for name in _PLAIN if name in pod["spec"]}
+    for kind in CONTAINERS:
+        if held := [each for _, each in as_items(pod["spec"].get(kind))]:
+            spec[kind] = [{n: e[n] for n in e if n not in _NOT_PLAIN} | _amounts(e) for e in held]
+    return {**pod, "spec": spec}
+
+
+def _amounts(container: Raw) -> Raw:
+    """Its amounts of extended resources, and what Pod Security wants of a container."""
+    resources = as_map(container.get("resources"))
+    kept = {
+        which: {
+            n: a for n, a in as_map(resources.get(which)).items() if not n.startswith(_STANDARD)
+        }
+        for which in ("limits", "requests")
+    }
+    kept = {which: amounts for which, amounts in kept.items() if amounts}
+    return {"securityContext": RESTRICTED, **({"resources": kept} if kept else {})}
+
+
 def is_by_admission(refused: Refused) -> bool:
     """Whether a quota, a policy or a webhook refused the pod, and not for want of a right.
 
@@ -143,3 +179,8 @@ def is_by_admission(refused: Refused) -> bool:
     said = str(refused)
     is_denied = refused.status == _FORBIDDEN or _DENIED.search(said)
     return bool(is_denied) and "cannot create resource" not in said
+
+
+def may_be_accepted_later(refused: Refused) -> bool:
+    """Whether its status says so, such as that of a webhook whose registry does not answer."""
+    return refused.status == _TOO_MANY or refused.status >= _ERRORS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from webhook.cluster import answers, listing
 from webhook.cluster.client import Fault, Refused, address
-from webhook.cluster.made_pods import is_by_admission, of_replica_set
+from webhook.cluster.made_pods import RESTRICTED, is_by_admission, of_replica_set
 from webhook.core.errors import SettingsError
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.settings import Settings
@@ -34,12 +34,6 @@ Raw = dict[str, Any]
 
 T = TypeVar("T")
 GUARD = "gpu-webhook.dev/guard"  # a label: pods of namespaces with "enabled" reach the guard
-RESTRICTED: Raw = {  # of a container: what Pod Security asks for at most
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 _TRIALS = 5  # a quota names only what it limits, and each quota and LimitRange refuses alone
 _SMALL = {"cpu": "1m", "memory": "8Mi", "ephemeral-storage": "1Mi"}
 _MINIMUM = re.compile(r"minimum (cpu|memory|ephemeral-storage) usage per \w+ is (\w+(?:\.\w+)?)")
