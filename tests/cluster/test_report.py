@@ -495,6 +495,38 @@ def test_what_a_policy_changes_is_tried_whatever_it_requests(installed: Installe
         cluster.kubectl("delete", "namespace", team)
 
 
+def test_what_is_refused_now_may_be_changed_later(installed: Installed) -> None:
+    """A template with GPUs is a gap then. Of those without, one image may be refused only."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
+    exists = [{"key": NVIDIA, "operator": "Exists"}]
+    tolerant = pod(modern(), tolerations=exists, serviceAccountName="later")
+    expression = (
+        f'object.spec.?tolerations.orValue([]).exists(t, t.?key.orValue("") == "{NVIDIA}") ? '
+        '[JSONPatch{op: "remove", path: "/spec/tolerations"}] : []'
+    )
+    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
+    probe = named(pod(modern(), tolerations=exists), "probe")
+
+    def is_in_force() -> bool:
+        made = cluster.client.create(probe, team, dry_run=True).body
+        return "gpu-webhook.dev/repaired" in made["metadata"].get("annotations", {})
+
+    def of_team() -> tuple[list[str], list[str]]:
+        found = installed.report()[1]
+        gaps = [each for each in found["gaps"] if f"{team}/Deployment/later" in each]
+        return [each["name"] for each in found["owners"] if each["namespace"] == team], gaps
+
+    try:
+        cluster.client.create(named(made_by("Deployment", tolerant, 0), "later"), team)
+        with mutating(cluster, "takes", inside(team, rule), expression, is_in_force):
+            left, (gap,) = of_team()
+            assert (left, "later" in gap) == ([], True)
+            cluster.kubectl("-n", team, "create", "serviceaccount", "later")
+            assert of_team() == (["later"], [])
+    finally:
+        cluster.kubectl("delete", "namespace", team)
+
+
 def test_a_policy_may_decide_by_what_makes_the_pods(installed: Installed) -> None:
     """One leaves DaemonSets alone and takes tolerations away, another one refuses pods of Jobs."""
     cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
