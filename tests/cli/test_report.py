@@ -1504,6 +1504,12 @@ def test_an_object_that_is_nested_too_deeply_is_a_gap_with_its_name(
         pytest.param(
             60.0, replace(HEALTHY, trial=tried()), "the webhook repairs nothing", id="an outage"
         ),
+        pytest.param(
+            60.0,
+            replace(HEALTHY, trial=tried({}, refusal="422: no")),
+            "the legacy pod of `doctor` was refused, so the webhook may not answer",
+            id="a policy refuses the trial pod",
+        ),
     ],
 )
 def test_it_is_not_known_what_templates_need_of_which_no_pod_is_tried(

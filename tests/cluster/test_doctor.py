@@ -679,6 +679,15 @@ def test_a_limit_range_of_pods_that_wants_limits(healthy: Installed, limit: Json
         expect(healthy, OK, {})
 
 
+_USUAL = (  # what policies on all pods ask for
+    "['name', 'instance'].all(n, 'app.kubernetes.io/' + n in object.metadata.?labels.orValue({}))",
+    "object.spec.containers.all(c, has(c.readinessProbe) && has(c.livenessProbe))",
+    "object.spec.containers.all(c, c.?securityContext.?readOnlyRootFilesystem.orValue(false))",
+    "!object.spec.?automountServiceAccountToken.orValue(true)",
+    "object.spec.?securityContext.?runAsNonRoot.orValue(false) == true",
+)
+
+
 def test_a_policy_that_wants_limits_and_a_controller(healthy: Installed) -> None:
     client, path = healthy.cluster.client, "/apis/admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
@@ -686,7 +695,7 @@ def test_a_policy_that_wants_limits_and_a_controller(healthy: Installed) -> None
     owned = "has(object.metadata.ownerReferences) && has(object.metadata.generateName)"
     spec = {
         "matchConstraints": inside("default", rule),
-        "validations": [{"expression": each} for each in (limited, owned)],
+        "validations": [{"expression": each} for each in (limited, owned, *_USUAL)],
     }
     binding = {"policyName": "strict", "validationActions": ["Deny"]}
     bare = pod_of()

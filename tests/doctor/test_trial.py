@@ -94,3 +94,13 @@ def test_the_pod_asks_for_what_the_namespace_wants(
     assert api.seen[-1] == both({ALPHA: "1", **amounts})
     assert bool(made.pod) is is_made
     assert (made.refusal == "") is is_made
+
+
+def test_the_pod_has_what_policies_on_all_pods_usually_ask_for() -> None:
+    pod = legacy_pod(Settings())
+    (container,) = pod["spec"]["containers"]
+    assert {"app.kubernetes.io/name", "app.kubernetes.io/instance"} <= {*pod["metadata"]["labels"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["readinessProbe"] != container["livenessProbe"]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert pod["spec"]["securityContext"]["runAsNonRoot"] is True

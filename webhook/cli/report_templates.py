@@ -68,6 +68,7 @@ _QUICK = 0.1  # seconds
 _AT_ONCE = 8  # trials
 _BATCH = 64  # objects whose trials are begun together
 _NOT_FOUND = 404
+_REFUSED = "the legacy pod of `doctor` was refused, so the webhook may not answer"
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
 _GENERAL = "nvidia.com/gpu"  # the taint of GPU nodes, whatever they offer
@@ -134,6 +135,8 @@ class Trials:
         self._running = 0
         self._lock = Lock()
         self._is_called = bool(codes_of(installed.trial.pod))
+        is_refused = bool(installed.trial.refusal)
+        self._uncalled = _REFUSED if is_refused else "the webhook repairs nothing"
         self._seconds = _SECONDS
         self._untried: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
@@ -306,7 +309,7 @@ class Trials:
 
     def _tried(self, path: str, obj: Raw) -> tuple[bytes, list[str]]:
         if not self._is_called:
-            raise Fault("the webhook repairs nothing")
+            raise Fault(self._uncalled)
         if self._seconds <= 0.0:
             raise Fault("a minute has passed")
         with self._lock:

@@ -24,7 +24,7 @@ Raw = dict[str, Any]
 
 _FORBIDDEN = 403
 _TOO_MANY, _ERRORS = 429, 500  # a status from here on is one of a server
-_DENIED = re.compile(
+DENIED = re.compile(
     r"admission webhook \".*\" denied the request|ValidatingAdmissionPolicy .* denied request"
 )
 
@@ -41,9 +41,10 @@ _BETWEEN = {  # kinds whose pods are made by an object in between
 JOBS, SETS, STATEFUL_SETS = ("batch", "jobs"), ("apps", "replicasets"), ("apps", "statefulsets")
 COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
 _ENDING = ("Never", "OnFailure")
-RESTRICTED: Raw = {  # of a container: what Pod Security asks for at most
+RESTRICTED: Raw = {  # of a container: what Pod Security and policies ask for
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
@@ -177,7 +178,7 @@ def is_by_admission(refused: Refused) -> bool:
     A webhook chooses the status of its refusal, and so does a ValidatingAdmissionPolicy.
     """
     said = str(refused)
-    is_denied = refused.status == _FORBIDDEN or _DENIED.search(said)
+    is_denied = refused.status == _FORBIDDEN or DENIED.search(said)
     return bool(is_denied) and "cannot create resource" not in said
 
 

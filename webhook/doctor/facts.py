@@ -34,6 +34,7 @@ Raw = dict[str, Any]
 
 T = TypeVar("T")
 GUARD = "gpu-webhook.dev/guard"  # a label: pods of namespaces with "enabled" reach the guard
+_TRIED = "gpu-webhook-doctor"  # the legacy pod
 _TRIALS = 5  # a quota names only what it limits, and each quota and LimitRange refuses alone
 _SMALL = {"cpu": "1m", "memory": "8Mi", "ephemeral-storage": "1Mi"}
 _MINIMUM = re.compile(r"minimum (cpu|memory|ephemeral-storage) usage per \w+ is (\w+(?:\.\w+)?)")
@@ -287,7 +288,7 @@ def _server_of(pod: Raw) -> tuple[str, int] | None:
 
 
 def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
-    """A pod that the webhook repairs, and that Pod Security accepts.
+    """A pod that the webhook repairs, and that Pod Security and usual policies accept.
 
     Where no resource is legacy, it has an annotation that is.
     """
@@ -297,12 +298,17 @@ def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
         "image": image,
         "resources": {"limits": amounts, "requests": amounts},
         "securityContext": RESTRICTED,
+        "readinessProbe": {"httpGet": {"path": "/", "port": 8080}},
+        "livenessProbe": {"tcpSocket": {"port": 8080}},
     }
     # As most pods are made: a policy may refuse those of nobody.
-    metadata = of_replica_set("gpu-webhook-doctor")
+    metadata = of_replica_set(_TRIED)
     if not settings.legacy_resources:
         metadata["annotations"] = {TOLERATIONS_ANNOTATION: "[]"}
-    spec = {"containers": [container]}
+    metadata["labels"] = {f"app.kubernetes.io/{each}": _TRIED for each in ("name", "instance")}
+    secured = {name: RESTRICTED[name] for name in ("runAsNonRoot", "seccompProfile")}
+    spec: Raw = {"automountServiceAccountToken": False, "securityContext": secured}
+    spec["containers"] = [container]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

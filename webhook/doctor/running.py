@@ -12,6 +12,7 @@ from webhook import __version__
 from webhook.certs import faults
 from webhook.certs.authority import Identity
 from webhook.certs.own_certificates import OwnCertificates
+from webhook.cluster.made_pods import DENIED
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired_annotation import REPAIRED, codes_of
@@ -39,6 +40,11 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _CALL_FAILED = re.compile(r'failed calling webhook "[a-z-]+\.gpu-webhook\.dev": (.*)', re.DOTALL)
 _DENIED = re.compile(r'admission webhook "[a-z-]+\.gpu-webhook\.dev" denied')
 _ANOTHER = "name another namespace with --pod-namespace, or create a pod of yours as a dry run"
+_OWN = "create a pod of yours as a dry run"
+_ALLOW = (
+    "allow pods of the ReplicaSet gpu-webhook-doctor there; --pod-namespace helps only if another "
+    "namespace has no such policy"
+)
 _INJECTED = "cert-manager.io/inject-ca-from"  # an annotation: NAMESPACE/NAME of a Certificate
 _SLOW = 0.9  # of the time limit of a call
 
@@ -54,7 +60,7 @@ def dry_run(facts: Facts) -> Iterator[Line]:
         yield Line(OK, f"the webhook answered within {took}: it denied a pod in {where}")
     elif trial.refusal:
         text = f"a legacy pod could not be tried in {where}: {trial.refusal}"
-        yield Line(WARNING, text, _ANOTHER)
+        yield Line(WARNING, text, _ALLOW if DENIED.search(trial.refusal) else _ANOTHER)
     elif _is_repaired(facts):
         yield Line(OK, f"a legacy pod in {where} is repaired within {took}")
     elif refusal := facts.refusal("deployment", "settings_map", "namespace"):
@@ -70,7 +76,8 @@ def _unrepaired(facts: Facts, so: str) -> Iterator[Line]:
     if (quiet := _why_unrepaired(facts)) and warned:
         yield Line(OK, f"the webhook answered {so}")
     elif quiet:
-        yield Line(WARNING, f"it cannot be seen whether the webhook answers: {quiet}", _ANOTHER)
+        fix = _OWN if "objectSelector" in quiet else _ANOTHER
+        yield Line(WARNING, f"it cannot be seen whether the webhook answers: {quiet}", fix)
     elif warned or REPAIRED in annotations:
         text = "the webhook repaired a legacy pod, and something that runs after it undid that"
         others = few(foreign(facts))
