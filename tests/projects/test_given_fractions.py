@@ -130,7 +130,72 @@ def test_amounts_wait_for_a_fraction_in_any_text(
     assert NEW not in (results["chart/templates/p.yaml"].new_text or "")
 
 
+TOP = limit("{{ .Values.gpus }}")
+KEYS = limit('{{ index .Values "gpu-count" }}')
+DEEP = limit('{{ index .Values "a-b" "amount" }}')
+SIZES = limit("{{ index .Values.sizes .Values.size }}")
+PLUCKED = limit("{{ pluck .Values.size .Values.sizes | first }}")
+RANGE = f"{{{{- range $k, $n := .Values.workers }}}}\n{limit('{{ $n }}')}\n---\n{{{{- end }}}}\n"
+APP = (
+    "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: x}\nspec:\n"
+    "  source:\n    path: chart\n    helm:\n      parameters:\n"
+)
+HR = (
+    "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: x}\nspec:\n"
+    "  chart: {spec: {chart: ./chart}}\n  values:\n"
+)
+JSON_APP = (
+    '{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"x"},"spec":'
+    '{"source":{"path":"chart","helm":{"parameters":[{"value":"0.5","name":"gpus"}]}}}}'
+)
+
+# A template, and a file outside of the chart with values for it.
+DATA = {
+    "a literal key": (KEYS, {"env/p.yaml": "gpu-count: 0.5\n"}),
+    "a literal key of get": (limit('{{ get .Values "gpus" }}'), {"p.yaml": "gpus: 0.5\n"}),
+    "literal keys below one another": (DEEP, {"env/p.yaml": "a-b: {amount: 500m}\n"}),
+    "a key that is a value": (SIZES, {"env/p.yaml": "sizes:\n  s: 0.5\n"}),
+    "a key that is plucked": (PLUCKED, {"env/p.yaml": "sizes: {s: 0.5}\n"}),
+    "a key in a command": (SIZES, {"d.sh": f"{RUN} --set sizes.s=0.5\n"}),
+    "any member of a map": (RANGE, {"env/p.yaml": "workers:\n  a: 1\n  b: 0.5\n"}),
+    "any item of a list": (RANGE, {"env/p.yaml": "workers:\n- 1\n- 0.5\n"}),
+    "a name of one letter": (limit("{{ .Values.k }}"), {"env/p.yaml": "k: 0.5\n"}),
+    "an anchor": (TOP, {"env/p.yaml": "gpus: &g 0.5\n"}),
+    "an alias": (TOP, {"env/p.yaml": "# one half\nx: &s 0.5\ngpus: *s\n"}),
+    "an alias in a HelmRelease": (TOP, {"hr.yaml": f"{HR}    x: &s 0.5\n    gpus: *s\n"}),
+    "members of another map": (TOP, {"p.yaml": "x: &x {gpus: 0.5}\n<<: *x\n"}),
+    "a tag": (TOP, {"env/p.yaml": "gpus: !!float 0.5\n"}),
+    "a comment before the value": (TOP, {"env/p.yaml": "gpus: # half\n  0.5\n"}),
+    "JSON": (SIZES, {"env/p.json": '{"sizes": {"s": 0.5}}'}),
+    "YAML with another ending": (SIZES, {"p.conf": "sizes:\n  s: 0.5\n"}),
+    "a HelmRelease": (SIZES, {"hr.yaml": f"{HR}    sizes: {{s: 0.5}}\n"}),
+    "a value before its name": (
+        TOP,
+        {"a.yaml": f"{APP}      - value: '0.5'\n        name: gpus\n"},
+    ),
+    "a member between name and value": (
+        TOP,
+        {"a.yaml": f"{APP}      - name: gpus\n        forceString: true\n        value: '0.5'\n"},
+    ),
+    "a value before its name in one line": (
+        TOP,
+        {"a.yaml": f"{APP}      - {{value: '0.5', name: gpus}}\n"},
+    ),
+    "an Application in JSON": (TOP, {"a.json": JSON_APP}),
+}
+
+
+@pytest.mark.parametrize(("template", "files"), DATA.values(), ids=DATA)
+def test_values_outside_of_a_chart_are_data_as_those_inside(
+    template: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    results = looked_at(tmp_path, {"chart/templates/p.yaml": template, **files})
+    assert f" in ../{next(iter(files))} (line " in reasons(results)
+    assert NEW not in (results["chart/templates/p.yaml"].new_text or "")
+
+
 GIVES_NOT = {
+    "data with a fraction of another name": {"p.yaml": "gpus: &g 1\ncpu: 0.5\nx: {y: 500m}\n"},
     "a whole number": {"p.yaml": "gpus: 2 # not 0.5\n"},
     "another name": {"p.yaml": "mygpus: 0.5\ngpus-share: 0.5\nx: {gpus: 1, cpu: 0.5}\n"},
     "a comment": {"d.sh": f"# {RUN} --set gpus=0.5\n{RUN}\n"},

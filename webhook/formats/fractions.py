@@ -38,7 +38,9 @@ _INSIDE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}", re.DOTALL)
 _NAMED = re.compile(
     r"\{\{-?\s*define\s+\"(?P<name>[^\"]+)\"(?P<body>.*?)(?=\{\{-?\s*define\s|\Z)", re.DOTALL
 )
-_MEMBER = re.compile(r"[A-Za-z_][\w-]+")
+_MEMBER = re.compile(r"[A-Za-z_][\w-]*")
+_READS = re.compile(r"\b(?:index|get|pluck|dig)\b")
+_KEY = re.compile(r"\"([A-Za-z_][\w-]*)\"")
 _PAIR = re.compile(r"\"(\w+)\"\s+\(?\s*([$.][\w.]+)")  # of `dict` and `set`
 
 
@@ -58,18 +60,22 @@ class Known:
         """What the values of a chart, each with the name of its file, and its texts have."""
         known = cls()
         for name, data in values:
-            for at, value in walk(data):
-                names = [each for each in at if isinstance(each, str)]
-                if names and is_fraction(value):
-                    said = f"{value} from {names[-1]} in {name}"
-                    known.members.setdefault(names[-1], said)
-                    known.holders.update(dict.fromkeys(names[-2:], said))
-                    known.above.update(dict.fromkeys((*names, "Values"), said))
+            known.learn(name, data)
         for text in texts:
             known.named.update((each["name"], _own(each["body"])) for each in _NAMED.finditer(text))
             for name, path in _PAIR.findall(text):
                 known.given.setdefault(name, set()).add(_last(path))
         return known
+
+    def learn(self, name: str, data: Any) -> None:
+        """Note the fractions in values, which are in the file with this name."""
+        for at, value in walk(data):
+            names = [each for each in at if isinstance(each, str)]
+            if names and is_fraction(value):
+                said = f"{value} from {names[-1]} in {name}"
+                self.members.setdefault(names[-1], said)
+                self.holders.update(dict.fromkeys(names[-2:], said))
+                self.above.update(dict.fromkeys((*names, "Values"), said))
 
     def names(self) -> frozenset[str]:
         """The members of values that decided an amount so far."""
@@ -111,6 +117,7 @@ def _fractions(value: str, text: str, known: Known) -> Iterator[str]:
     value = _IF.sub("", value)
     places = [_Place(value, text, _ACTION.findall(value))]
     for place in places:  # the list grows
+        known.asked.update(_KEY.findall(place.said) if _READS.search(place.said) else ())
         for word in _WORD.findall(place.said):
             yield from _of_word(word, place, known)
             name, _, member = word.partition(".")

@@ -253,15 +253,21 @@ def _why_fraction(
     release: Question[Path], texts: list[tuple[str, str]], known: fractions.Known
 ) -> str:
     """Why a template may write a fraction: of values that are known, or of a text outside."""
-    plan = release.plan
+    plan, path, learned = release.plan, str(release.about), set[str]()
+    charts = frozenset(name for each in _release(release) for name in names_of(each))
+    own = {os.path.realpath(file) for _, file in _files_of_release(release)}
     while True:
         for name, text in texts:
             if made := fractions.written(text, plan.settings, known):
                 return fractions.may_be(f"{name} (line {made[0]})", made[1])
-        charts = frozenset(name for each in _release(release) for name in names_of(each))
-        own = {os.path.realpath(file) for _, file in _files_of_release(release)}
-        found = given_fractions.found(known.names(), str(release.about), plan, charts, own)
-        value, said = next(found, ("", ""))
+        names = known.names()
+        more = [*given_fractions.values(names, path, plan, charts, own)]
+        if not learned.issuperset(where for where, _ in more):
+            for where, data in more:
+                known.learn(where, data)
+                learned.add(where)
+            continue
+        value, said = next(given_fractions.found(names, path, plan, charts, own), ("", ""))
         if not value or value in known.members:
             return ""
         known.members[value] = said

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.files.reading import text_of
 from webhook.formats import fractions
-from webhook.projects import named_files
+from webhook.kube.walk import walk
+from webhook.projects import given_values, named_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from webhook.files.results import Plan
 
 _BEFORE = r"(?<![\w-])(?<!\.com/)(?:TF_VAR_)?"
+_FRACTION = re.compile(r"\.\d|\d[mun]\b|\de-\d", re.IGNORECASE)
+_HEAD = re.compile(r"(?:[ \t]*(?:---[^\n]*|#[^\n]*)?\n|---[ \t]+)*[ \t]*")
+_LONGEST = 1_000_000  # characters of a file that is read as data
 _MOST = 3  # variables that are given to each other
 # Between a name and its value, which may be in another line: `name: gpus` and `value: 0.5`.
 _GAP = (
@@ -49,6 +53,36 @@ _NO_VARIABLE = {
 }
 
 
+def values(
+    names: Iterable[str], path: str, plan: Plan, charts: frozenset[str], own: Collection[str]
+) -> Iterator[tuple[str, Any]]:
+    """The values with fractions in the files around a path that have one of these names.
+
+    They are data, as those of a chart itself: files that are no YAML have only commands.
+    """
+    searched = ((e,) if len(e) > 1 else (f"{e}:", f'"{e}"', f"{e}=") for e in names)
+    files = (file for words in searched for file in named_files.with_words(path, plan, words))
+    for file in dict.fromkeys(files):
+        for at, line, data in () if file in own else _with_fractions(plan.run, file):
+            if named_files.is_for(file, at, charts, plan):
+                yield f"{os.path.relpath(file, path)} (line {line})", data
+
+
+@lru_cache(maxsize=4096)
+def _with_fractions(run: object, file: str) -> list[tuple[int, int, Any]]:
+    """Values with fractions in a file, each with its place and the line of the first one."""
+    text, found = text_of(file), list[tuple[int, int, Any]]()
+    if not _FRACTION.search(text) or len(text) > _LONGEST:
+        return found
+    for each in given_values.given(file, text, is_map=named_files.parts_of(run, file).is_map):
+        amount = next((e for _, e in walk(each.data) if fractions.is_fraction(e)), None)
+        if amount is not None:
+            at = _HEAD.match(text, each.start).end()  # type: ignore[union-attr]
+            here = max(at, text.find(str(amount), at, each.end))
+            found.append((at, text.count("\n", 0, here) + 1, each.data))
+    return found
+
+
 class _Given(NamedTuple):
     """What a place in a text gives to a name: a fraction, or the names of variables."""
 
@@ -64,6 +98,7 @@ def found(
 
     They are of charts with these names, whose `own` files are known.
     """
+    names = (name for name in names if len(name) > 1)
     known = {name: name for name in names}  # variables, each with the value that it is given to
     waits = [*known]
     for _ in range(_MOST):

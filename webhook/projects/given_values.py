@@ -86,11 +86,11 @@ def look(
 
     In `stays` the name of the file is left out: it depends on the chart that asks.
     """
-    before = [*_given(file, text)]
+    before = [*given(file, text)]
     if not before:
         return []
     new_text, _ = merged_values.after(file, file, text, plan, settings)
-    after = [*_given(file, new_text)]
+    after = [*given(file, new_text)]
     if len(after) != len(before):
         after, new_text = before, text
     absent = "" if plan else merged_values.ABSENT
@@ -118,10 +118,13 @@ def _line(given: Given, text: str, settings: Settings) -> int:
     return 0 if at is None else text.count("\n", 0, at) + 1
 
 
-def _given(file: str, text: str) -> Iterator[Given]:
+def given(file: str, text: str, *, is_map: bool = False) -> Iterator[Given]:
+    """The values in a file; `is_map` says that it is YAML whatever its name is."""
     yield from _commands(file, text)
+    if not (is_map or file.endswith(_YAML)):
+        return
     stream = documents.read(text, json=file.endswith(".json"))
-    if not file.endswith(_YAML) or stream.unread:
+    if stream.unread:
         return
     finders = [(_members, False), *([(_patched, True)] if "patch" in text else [])]
     for document in stream.documents:

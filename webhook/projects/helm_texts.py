@@ -126,8 +126,8 @@ class Parts:
         self._is_yaml = source.path.endswith(_YAML) or source.kind == "yaml"
         self._is_program = source.path.endswith(_PROGRAMS)
         self._comments = Comments(source.text, sign_of(source))
-        self._is_map = not self._is_yaml and not self._is_program and self._reads_as_map()
-        self._is_values = self._is_yaml or self._is_map or "values" in self._name
+        self.is_map = not self._is_yaml and not self._is_program and self._reads_as_map()
+        self._is_values = self._is_yaml or self.is_map or "values" in self._name
         self._printed: list[bool] = []
         if source.kind == _MARKDOWN:
             blocks = [*fences(source.text)]
@@ -161,7 +161,7 @@ class Parts:
             return True
         if _KUBECTL.search(line) and "helm" not in line:
             return True
-        if self._path.endswith(_PROSE) and not self._is_map:
+        if self._path.endswith(_PROSE) and not self.is_map:
             return "--set" not in line
         part = self.around(at)
         if part is None or not self._printed:

@@ -77,13 +77,13 @@ def _found(around: _Around, words: tuple[str, ...]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=256)
-def _parts(_run: object, file: str) -> Parts:
+def parts_of(_run: object, file: str) -> Parts:
     return Parts(Source.of_text(file, text_of(file)))
 
 
 def is_for(file: str, at: int, charts: frozenset[str], plan: Plan) -> bool:
     """Whether what a text says at a place may be a value of charts with these names."""
-    parts = _parts(plan.run, file)
+    parts = parts_of(plan.run, file)
     part = parts.around(at)
     if part is None or parts.is_said(at) or not parts.may_set(part, plan.settings):
         return False
@@ -119,7 +119,7 @@ def _mentions(around: _Around, file: str) -> list[tuple[frozenset[str] | None, b
     named = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     found: list[tuple[frozenset[str] | None, bool]] = []
     for other in _searched(around, (name,)):
-        parts, text = _parts(around.run, other), text_of(other)
+        parts, text = parts_of(around.run, other), text_of(other)
         for each in named.finditer(text) if other != file or is_program else ():
             part = parts.around(each.start())
             if part is not None and not parts.is_said(each.start()):
