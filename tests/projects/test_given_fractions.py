@@ -111,6 +111,71 @@ GIVES = {
         {"d.py": "run(['helm','upgrade','x','./chart','-f','p.yaml'])\n", "p.yaml": "gpus: 0.5\n"},
         "gpus",
     ),
+    "a second command in a line": (
+        {"d.sh": f"helm upgrade -i r bitnami/redis && {RUN} --set gpus=0.5\n"},
+        "gpus",
+    ),
+    "a second command behind a semicolon": (
+        {"d.sh": f"helm install r bitnami/redis; {RUN} --set gpus=0.5\n"},
+        "gpus",
+    ),
+    "a second command of a recipe": (
+        {"Makefile": f"x:\n\thelm upgrade r bitnami/redis && \\\n\t{RUN} --set gpus=0.5\n"},
+        "gpus",
+    ),
+    "a plugin before a command": (
+        {"d.sh": f"helm plugin install https://x.org/y; {RUN} --set gpus=0.5\n"},
+        "gpus",
+    ),
+    "a file of a second command": (
+        {
+            "d.sh": f"helm upgrade r s/redis -f a.yaml && {RUN} -f env/p.yaml\n",
+            "env/p.yaml": "gpus: 0.5\n",
+        },
+        "gpus",
+    ),
+    "a second list of arguments in a line": (
+        {
+            "d.py": "for e in (['helm','upgrade','r','s/redis'],"
+            "['helm','upgrade','x','./chart','--set','gpus=0.5']): run(e)\n"
+        },
+        "gpus",
+    ),
+    "a chart in a variable of Python": (
+        {"d.py": "run(['helm','upgrade','train',chart,'--set','gpus=0.5'])\n"},
+        "gpus",
+    ),
+    "a chart in a call of JavaScript": (
+        {"d.js": "spawn('helm', ['upgrade', 'x', join(dir, 'c'), '--set', 'gpus=0.5']);\n"},
+        "gpus",
+    ),
+    "a chart in a variable of Go": (
+        {"d.go": 'exec.Command("helm", "upgrade", "-i", "x", path, "--set", "gpus=0.5").Run()\n'},
+        "gpus",
+    ),
+    "a chart that names this one in one line": (
+        {
+            "umb/Chart.yaml": "name: umb\ndependencies:\n"
+            "- {version: 1.0.0, name: c, repository: 'https://x.org', alias: big}\n",
+            "umb/values.yaml": "big:\n  gpus: 0.5\n",
+        },
+        "gpus",
+    ),
+    "a chart that names this one in requirements": (
+        {
+            "umb/Chart.yaml": "name: umb\n",
+            "umb/requirements.yaml": "dependencies:\n- {name: c, repository: 'file://../chart'}\n",
+            "umb/values.yaml": "c:\n  gpus: 0.5\n",
+        },
+        "gpus",
+    ),
+    "global values of a chart that names this one": (
+        {
+            "umb/Chart.yaml": "name: umb\ndependencies:\n- name: c\n  repository: '@x'\n",
+            "umb/values.yaml": "global: {gpus: 0.5}\n",
+        },
+        "gpus",
+    ),
     "what Terraform divides": (
         {
             "main.tf": 'resource "helm_release" "x" {\n  chart = "./chart"\n'
@@ -204,6 +269,12 @@ GIVES_NOT = {
     "a change log": {"CHANGELOG.md": f"```\n{RUN} --set gpus=0.5\n```\n"},
     "what a command printed": {"README.md": "```\n$ helm get values x\ngpus: 0.5\n```\n"},
     "a command for another chart": {"d.sh": f"{RUN}\nhelm upgrade y ./web --set gpus=0.5\n"},
+    "the other of two commands in a line": {
+        "d.sh": f"{RUN} && helm upgrade y ./w --set gpus=0.5\n"
+    },
+    "arguments of Go for another chart": {
+        "d.go": 'exec.Command("helm", "upgrade", "y", "./web", "--set", "gpus=0.5").Run()\n'
+    },
     "a file that only a command for another chart names": {
         "d.sh": f"{RUN}\nhelm upgrade y ./web -f web.yaml\n",
         "web.yaml": "gpus: 0.5\n",

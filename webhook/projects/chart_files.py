@@ -21,7 +21,10 @@ NOTES = "NOTES.txt"
 _INSTALLS = re.compile(
     r"^kind:[ \t]*[\"']?(?:Application(?:Set)?|Helm\w+|\w*Release|App)\b", re.MULTILINE
 )
-_DEPENDENCY = re.compile(r"^[ \t]*(?:-[ \t]+)?name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
+_DEPENDENCY = re.compile(
+    r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)[\"']?name[\"']?:[ \t]*[\"']?(?P<name>[-\w.]+)",
+    re.MULTILINE,
+)
 _MAY_END = re.compile(r"\{\{[^{}]*\b(?:fail|include|required|template)\b")
 _TEST = re.compile(r"_tests?\.ya?ml$")
 _SUITE = [re.compile(rf"^{each}:", re.MULTILINE) for each in ("tests", "[ \\t-]+asserts")]

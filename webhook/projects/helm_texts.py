@@ -31,8 +31,10 @@ _HELM = re.compile(
     r"|\bvalues(?:Content|Object|Inline|Template|From)\b|\bvalues[\"']?:[ \t]*[|>]|\banswers\b"
 )
 _COMMAND = re.compile(
-    r"--set\b|\bhelm3?\b[^\n|;&]*?\b(?:upgrade|install|template)\b[\"']?(?P<rest>[^\n|;&#]*)"
+    r"--set\b|\bhelm3?\b(?![\"',\s]+plugin\b)[^\n|;&]*?\b(?:upgrade|install|template)\b[\"']?"
+    r"(?P<rest>(?:(?!\bhelm3?[\"',\s]+(?:upgrade|install|template)\b)[^\n|;&#])*)"
 )
+_NEXT = re.compile(r"&&|\|\||;")  # between commands
 _KUBECTL = re.compile(r"\b(?:kubectl|oc)\b")
 _LABELS = re.compile(
     r"^[ \t]*[\"']?(?:helm\.sh/chart|chart|release|heritage|meta\.helm\.sh/[\w-]+"
@@ -178,14 +180,21 @@ class Parts:
         return is_value or self._path.endswith(TERRAFORM)
 
     def _line(self, at: int) -> str:
-        """The line around a place, with those that a backslash joins to it."""
+        return "".join(self._split_line(at))
+
+    def _split_line(self, at: int) -> tuple[str, str]:
+        """The line before a place and behind it, with those that a backslash joins to it."""
         first, last = max(0, at - _NEAR), min(len(self._text), at + _NEAR)
         start, end = self._text.rfind("\n", first, at) + 1, self._text.find("\n", at, last)
         while start > 1 and self._text[start - 2] == "\\":
             start = self._text.rfind("\n", first, start - 1) + 1
         while end > 0 and self._text[end - 1] == "\\":
             end = self._text.find("\n", end + 1, last)
-        return self._text[max(start, first) : end if end >= 0 else last].replace("\\\n", " ")
+        before, behind = (
+            self._text[max(start, first) : at],
+            self._text[at : end if end >= 0 else last],
+        )
+        return before.replace("\\\n", " "), behind.replace("\\\n", " ")
 
     def may_give(self, part: int, settings: Settings, *, is_key: bool) -> bool:
         """Whether a legacy name in this part may be an amount for a chart."""
@@ -217,8 +226,15 @@ class Parts:
 
     def charts(self, at: int) -> frozenset[str] | None:
         """The names of the charts that a place is for; None: of any."""
-        if (command := _COMMAND.search(self._line(at))) and command["rest"]:
-            return _of_command(command["rest"])
+        line, behind = self._split_line(at)
+        here = len(line)
+        first = max((each.end() for each in _NEXT.finditer(line)), default=0)
+        last = _NEXT.search(behind)
+        whole = line + (behind[: last.start()] if last else behind)
+        commands = [each for each in _COMMAND.finditer(whole, first) if each["rest"]]
+        if commands:
+            its = [each for each in commands if each.start() <= here] or commands
+            return _of_command(its[-1]["rest"])
         part = self.around(at)
         if part is None:
             return None
@@ -249,11 +265,23 @@ class Parts:
 
 
 def _of_command(rest: str) -> frozenset[str] | None:
-    """The names that may be of the chart in what stands behind `helm upgrade`; None: of any."""
-    words, plain = [e.strip("\"'") for e in _WORD.findall(rest.replace("\\", ""))], list[str]()
-    for before, each in zip(["", *words], words, strict=False):
-        if each[:1] != "-" and "=" not in each and not _VALUED.fullmatch(before):
-            plain.append(each.rstrip("/").rpartition("/")[2])
-    charts = plain[1:] or plain  # the first is the name of the release
-    is_open = not charts or any(not each.strip(".") or _OPEN.search(each) for each in charts)
-    return None if is_open else frozenset(_PACKED.sub("", each) for each in plain)
+    """The names that may be of the chart in what stands behind `helm upgrade`; None: of any.
+
+    In a list of arguments, a word without quotes is a variable.
+    """
+    is_list = rest.lstrip()[:1] == ","
+    if is_list:
+        rest = re.split(r"[\])]", rest, maxsplit=1)[0]
+    words, plain = _WORD.findall(rest.replace("\\", "")), list[str]()
+    for before, word in zip(["", *words], words, strict=False):
+        each = word.strip("\"'")
+        if each[:1] == "-" or "=" in each or _VALUED.fullmatch(before.strip("\"'")):
+            continue
+        if is_list and word == each and word.strip(","):
+            return None
+        if each.strip(","):
+            plain.append(each.rstrip("/"))
+    charts = plain[1:] or [each for each in plain if "/" in each]  # the first may be a release
+    lasts = [each.rpartition("/")[2] for each in charts]
+    is_open = not charts or any(not each.strip(".") or _OPEN.search(each) for each in lasts)
+    return None if is_open else frozenset(_PACKED.sub("", e.rpartition("/")[2]) for e in plain)
