@@ -315,6 +315,11 @@ def test_amounts_do_not_wait_for_other_fractions(files: dict[str, str], tmp_path
         "gpus:\n  0.5",
         "path: /spec/values/gpus\nvalue: 0.5",
         'variable "gpus" {\n  type = number\n  default = 0.5\n}',
+        'variable "gpus" {\n  description = "x"\n  type = string\n  default = "0.5"\n}',
+        'variable "gpus" {\n  # a share\n  default = 0.5\n}',
+        'set {\n  value = 0.5\n  name = "a.gpus"\n}',
+        "- name: gpus\n  forceString: true\n  value: '0.5'",
+        "string(defaultValue: '0.5', name: 'gpus')",
         "TF_VAR_gpus=0.5",
         "gpus := 0.5",
         "'gpus' => 0.5",
@@ -322,3 +327,16 @@ def test_amounts_do_not_wait_for_other_fractions(files: dict[str, str], tmp_path
 )
 def test_a_fraction_stands_behind_its_name(text: str) -> None:
     assert [each.said for each in given(text, "gpus")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- name: x\n  value: 0.5\n- name: gpus\n  value: 1",
+        "- name: gpus\n  value: 1\n- name: x\n  value: 0.5",
+        'set {\n  value = 0.5\n  name = "x"\n}\nset {\n  name = "gpus"\n  value = 1\n}',
+        'variable "gpus" {\n  default = 1\n}\nvariable "x" {\n  default = 0.5\n}',
+    ],
+)
+def test_a_fraction_of_another_entry_is_none(text: str) -> None:
+    assert not [each.said for each in given(text, "gpus")]

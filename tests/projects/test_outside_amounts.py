@@ -117,6 +117,28 @@ KEEP = {
         "m.yaml": config_map("prod", GIVEN),
         "hr.yaml": HR.format("train").replace("values:", "valuesFrom: [{valuesKey: prod}]"),
     },
+    "a second command in a line": {"d.sh": f"helm install r s/redis && {SET}"},
+    "a chart in a variable of Go": {
+        "d.go": 'exec.Command("helm", "upgrade", "x", chart, "--set", '
+        f'"limits.{ESCAPED}=2").Run()\n'.replace("\\", "\\\\")
+    },
+    "a key of Ansible in a variable": {
+        "roles/t/defaults/main.yml": f"gpu_resource: {OLD}\n",
+        "roles/t/templates/v.yaml.j2": "resources:\n  limits:\n    {{ gpu_resource }}: 2\n",
+    },
+    "a set value of Ansible in a variable": {
+        "group_vars/all.yml": f"gpu_resource: '{ESCAPED}'\n",
+        "p.yml": "shell: helm upgrade x charts/train --set limits.{{ gpu_resource }}=2\n",
+    },
+    "a key of helmfile in a value": {
+        "v.yaml.gotmpl": "resources:\n  limits:\n    {{ .Values.gpuResource }}: 2\n",
+        "env/dev.yaml": f"gpuResource: {OLD}\n",
+    },
+    "a key that Flux substitutes": {
+        "vars.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: v}\ndata:\n"
+        f"  GPU: {OLD}\n",
+        "hr.yaml": f'{HR.format("train")}    resources: {{limits: {{"${{GPU}}": 2}}}}\n',
+    },
     "questions of the chart": {
         "charts/train/questions.yml": f"questions:\n- variable: resources.limits.{ESCAPED}\n"
     },

@@ -40,6 +40,14 @@ _WORD = re.compile(rf"(?:{_BRACED}|[^\s,;#])+")
 _MAKES = re.compile(r"[${|?(]|\bor\b")  # more than a plain word
 _NAME = re.compile(r"[\w.$]+[\"'})\]\\\s]*")
 _NEAR = 200  # characters of an expression, and between two members of one object
+# An entry with a name and a value, in any order: `set { value = 0.5 name = "gpus" }`.
+_ENTRY = (
+    r"(?:\bname[\"']?[ \t]*[:=][ \t]*[\"']?(?:[\w.\[\]]*\.)?|\bvariable[ \t]+[\"']){}[\"']?"
+    r"(?=[ \t]*[,\n}}{{)]|[ \t]+\w)"
+)
+_OPENS = re.compile(r"[{(]|^[ \t]*-[ \t]", re.MULTILINE)
+_CLOSES = re.compile(r"[})]|^[ \t]*-[ \t]", re.MULTILINE)
+_SAID = re.compile(r"\b(?:value|default|defaultValue)[\"']?[ \t]*[:=][ \t]*(?P<said>[^\s,})]+)")
 _TARGET = r"\btargetPath[\"']?[ \t]*:[ \t]*[^\s,}]*(?<![\w-])"  # of Flux: where one value goes
 _VALUES_KEY = re.compile(r"\bvaluesKey[\"']?[ \t]*:[ \t]*[\"']?([\w.-]+)")
 _DIVIDES = re.compile(r"[\w)\]}][ \t]+/[ \t]+\w")
@@ -127,6 +135,14 @@ def given(text: str, name: str) -> Iterator[_Given]:
     for each in re.finditer(rf"{_TARGET}{re.escape(name)}(?![\w.-])", text):
         near = text[max(0, each.start() - _NEAR) : each.end() + _NEAR]
         yield _Given(each.start(), "", frozenset(_VALUES_KEY.findall(near)))
+    for each in re.finditer(_ENTRY.format(re.escape(name)), text):
+        before = _OPENS.split(text[max(0, each.start() - _NEAR) : each.start()])[-1]
+        behind = _CLOSES.split(text[each.end() : each.end() + _NEAR], maxsplit=1)[0]
+        for said in (found["said"] for part in (before, behind) for found in _SAID.finditer(part)):
+            if fractions.is_fraction(said.strip("\"'")):
+                yield _Given(each.start(), said.strip("\"'"), frozenset())
+            else:
+                yield from _computed(each.start(), said)
     for each in re.finditer(rf"{_BEFORE}{re.escape(name)}(?![\w-]){_GAP}", text):
         gap, at = each["gap"], each.end()
         amount = _AMOUNT.match(text, at)

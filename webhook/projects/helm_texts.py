@@ -49,7 +49,9 @@ _MAP = re.compile(r"(?:\s*#[^\n]*\n|\s*---\s*\n)*\s*(?:\{|[\w.\"'-]+:\s)")
 _LONGEST = 1_000_000  # characters of a file of values
 _NEAR = 2_000  # characters of a line, before a place and behind it
 _AS_KEY = re.compile(r"[\\\"']*[ \t]*:")
-_ASSIGNED = re.compile(r"[ \t]*(?:-[ \t]+|export[ \t]+)?[\w.-]+[\"']?[ \t]*[:?]?[:=][ \t]*[\"']?")
+_ASSIGNED = re.compile(
+    r"[ \t]*(?:-[ \t]+|export[ \t]+)?(?P<name>[\w.-]+)[\"']?[ \t]*[:?]?[:=][ \t]*[\"']?"
+)
 _DOCUMENT = re.compile(r"^---(?=\s)", re.MULTILINE)
 _CHART = re.compile(
     r"\bchart(?:Name|Path|_name|_path|_ref|Ref)?[\"']?[ \t]*[:=]\s*"
@@ -87,10 +89,16 @@ class Place(NamedTuple):
     charts: frozenset[str] | None
 
 
-def places(source: Source, settings: Settings, is_included: Callable[[], bool]) -> Iterator[Place]:
+def places(
+    source: Source,
+    settings: Settings,
+    is_included: Callable[[], bool],
+    is_key_elsewhere: Callable[[str], bool],
+) -> Iterator[Place]:
     """The first place in each part, for each chart, that may give it an amount by a legacy name.
 
-    `is_included` says whether a text about Helm includes this one, with its variables.
+    `is_included` says whether a text about Helm includes this one, with its variables, and
+    `is_key_elsewhere` whether a text has a variable where the name of a value is.
     """
     parts, done = Parts(source), set[tuple[int, frozenset[str] | None]]()
     for each in find(source.text, (RESOURCE_TEXT,), settings):
@@ -102,6 +110,7 @@ def places(source: Source, settings: Settings, is_included: Callable[[], bool]) 
         if (part, charts) not in done and (
             parts.may_give(part, settings, is_key=is_key)
             or ((is_key or parts.is_assigned(each.start)) and is_included())
+            or ((name := parts.variable(each.start)) and is_key_elsewhere(name))
         ):
             done.add((part, charts))
             yield Place(source.place(each.start, each.start).line, charts)
@@ -178,6 +187,12 @@ class Parts:
         start = self._text.rfind("\n", 0, at) + 1
         is_value = _ASSIGNED.fullmatch(self._text, start, at) is not None
         return is_value or self._path.endswith(TERRAFORM)
+
+    def variable(self, at: int) -> str:
+        """The name of the variable that gets what is here, if any."""
+        start = self._text.rfind("\n", 0, at) + 1
+        found = _ASSIGNED.fullmatch(self._text, start, at)
+        return found["name"] if found else ""
 
     def _line(self, at: int) -> str:
         return "".join(self._split_line(at))

@@ -111,6 +111,17 @@ def is_included(file: str, plan: Plan) -> bool:
     return is_named or any(is_about_helm for _, is_about_helm in _mentions(around, file))
 
 
+def is_key(name: str, file: str, plan: Plan) -> bool:
+    """Whether a text has a variable where the name of a value is: `{{ name }}: 1`, `x.$name=1`."""
+    its = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+    used = re.compile(
+        rf"(?:\{{\{{[^\n{{}}]*{its}[^\n{{}}]*\}}\}}|\$\{{{its}[^\n{{}}]*\}}|\$\(?{its}\)?)"
+        rf"[\"'\]]*[ \t]*[:=]|\((?:var|local)\.{its}\)[ \t]*="
+    )
+    files = with_words(os.path.dirname(file), plan, (name,))  # noqa: PTH120
+    return any(used.search(text_of(each)) for each in files)
+
+
 @lru_cache(maxsize=4096)
 def _mentions(around: _Around, file: str) -> list[tuple[frozenset[str] | None, bool]]:
     """The charts of the places that name a file, and whether their texts are about Helm."""

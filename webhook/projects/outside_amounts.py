@@ -212,7 +212,8 @@ class _Nodes:
         node = _Node(name, self._root(file))
         source = Source.of_text(name, new_text)
         is_included = partial(named_files.is_included, file, self._plan)
-        kept = [*helm_texts.places(source, self._plan.settings, is_included)]
+        is_key = partial(named_files.is_key, file=file, plan=self._plan)
+        kept = [*helm_texts.places(source, self._plan.settings, is_included, is_key)]
         its = chart_graph.chart_of(file)
         names = [each.charts for each in kept]
         if kept:
