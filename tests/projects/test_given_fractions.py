@@ -176,6 +176,22 @@ GIVES = {
         },
         "gpus",
     ),
+    "values that a command gives to a chart that names this one": (
+        {
+            "umb/Chart.yaml": "name: umb\ndependencies:\n- name: c\n  repository: '@x'\n",
+            "env/dev.yaml": "c:\n  gpus: 0.5\n",
+            "go.sh": "helm upgrade -i u ./umb -f env/dev.yaml\n",
+        },
+        "gpus",
+    ),
+    "values that a command gives to a chart around a chart that names this one": (
+        {
+            "all/Chart.yaml": "name: all\ndependencies:\n- name: umb\n  repository: '@x'\n",
+            "umb/Chart.yaml": "name: umb\ndependencies:\n- name: c\n  repository: '@x'\n",
+            "go.sh": "helm upgrade -i u ./all --set umb.c.gpus=0.5\n",
+        },
+        "gpus",
+    ),
     "what Terraform divides": (
         {
             "main.tf": 'resource "helm_release" "x" {\n  chart = "./chart"\n'

@@ -254,7 +254,7 @@ def _why_fraction(
 ) -> str:
     """Why a template may write a fraction: of values that are known, or of a text outside."""
     plan, path, learned = release.plan, str(release.about), set[str]()
-    charts = frozenset(name for each in _release(release) for name in names_of(each))
+    charts = named_files.names_for(_release(release), path, plan)
     own = {os.path.realpath(file) for _, file in _files_of_release(release)}
     while True:
         for name, text in texts:

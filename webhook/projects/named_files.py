@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.files.candidates import Wanted, candidates
@@ -16,10 +17,11 @@ from webhook.files.reading import text_of
 from webhook.files.source import Source
 from webhook.files.walk import STDIN
 from webhook.projects import chart_files, chart_graph, merged_values
+from webhook.projects.chart_files import DEPENDENCIES
 from webhook.projects.helm_texts import TERRAFORM, Parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from webhook.files.results import Plan
 
@@ -95,6 +97,22 @@ def is_for(file: str, at: int, charts: frozenset[str], plan: Plan) -> bool:
     names = parts.charts(at)
     names = users(file, plan) if names is None else names
     return names is None or not names.isdisjoint(charts)
+
+
+def names_for(charts: Iterable[Path], path: str, plan: Plan) -> frozenset[str]:
+    """The names of these charts, and of the charts of the repository that depend on one of them.
+
+    Values of such an outer chart reach the inner one.
+    """
+    marks = with_words(path, plan, ("dependencies",))
+    folders = {Path(each).parent for each in marks if os.path.basename(each) in DEPENDENCIES}  # noqa: PTH119
+    given = {folder: chart_files.gives(folder, plan.run) for folder in folders}
+    found, before = frozenset[str]().union(*map(chart_graph.names_of, charts)), frozenset[str]()
+    while found != before:
+        before = found
+        outer = (each for each, its in given.items() if its and not its.isdisjoint(before))
+        found = before.union(*map(chart_graph.names_of, outer))
+    return found
 
 
 def users(file: str, plan: Plan) -> frozenset[str] | None:
