@@ -385,7 +385,7 @@ FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
         partial(first_entry, {"objectSelector": {"matchLabels": {"gpu-repair": "enabled"}}}),
         WARNING,
         {
-            "dry run": "objectSelector of mutating/gpu-webhook does not select these labels: app.kubernetes.io",
+            "dry run": "objectSelector of mutating/gpu-webhook does not select these labels: app.",
             "entries": "the objectSelector selects only some objects",
         },
     ),
