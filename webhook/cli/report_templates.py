@@ -25,7 +25,7 @@ from webhook.cluster import answers, listing
 from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
 from webhook.cluster.made_pods import (
-    COPIED,
+    copied,
     is_by_admission,
     is_custom,
     made_by,
@@ -326,9 +326,7 @@ class Trials:
 
 def _pod(obj: Raw, template: Raw) -> Raw:
     """A pod as controllers make it of a template."""
-    written = as_map(template.get("metadata"))
-    metadata = {name: written[name] for name in COPIED if name in written}
-    metadata |= made_by(obj)
+    metadata = copied(template) | made_by(obj)
     if codes_of(template):  # copied from a repaired pod: what comes back is to be what was added
         metadata["annotations"] = _without(metadata["annotations"], (REPAIRED,))
     spec = {**as_map(template.get("spec"))}
@@ -362,11 +360,10 @@ def _tolerates_one(pod: Raw, names: set[str]) -> bool:
 
 def _whole(pod: Raw) -> bytes:
     """All of a pod but the labels that controllers add, and names of its owner."""
-    labels, metadata = _without(labels_of(pod), _OWN_LABELS), pod["metadata"]
-    owners = metadata.get("ownerReferences", ())
+    labels = _without(labels_of(pod), _OWN_LABELS)
+    owners = pod["metadata"].get("ownerReferences", ())
     by = [(each.get("apiVersion"), each.get("kind")) for _, each in as_items(owners)]
-    written = {name: metadata[name] for name in COPIED if name in metadata}
-    return as_json([by, {**written, "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
+    return as_json([by, {**copied(pod), "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
 
 
 def _around(maker: Raw) -> bytes:

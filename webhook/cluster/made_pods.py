@@ -39,7 +39,7 @@ _BETWEEN = {  # kinds whose pods are made by an object in between
     "CronJob": ("batch/v1", "Job"),
 }
 JOBS, SETS, STATEFUL_SETS = ("batch", "jobs"), ("apps", "replicasets"), ("apps", "statefulsets")
-COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
+_COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
 _ENDING = ("Never", "OnFailure")
 RESTRICTED: Raw = {  # of a container: what Pod Security and policies ask for
     "allowPrivilegeEscalation": False,
@@ -130,7 +130,7 @@ def _in_job(template: Raw) -> Raw:
     spec = as_map(template.get("spec"))
     if spec.get("restartPolicy") not in _ENDING:
         spec = {**spec, "restartPolicy": "Never"}
-    return {"template": {"metadata": _copied(template), "spec": spec}}
+    return {"template": {"metadata": copied(template), "spec": spec}}
 
 
 def _in_set(template: Raw) -> Raw:
@@ -138,13 +138,14 @@ def _in_set(template: Raw) -> Raw:
     spec = {**as_map(template.get("spec")), "restartPolicy": "Always"}
     spec.pop("activeDeadlineSeconds", None)
     labels = labels_of(template) or {"pod-template-hash": NAME}
-    metadata = {**_copied(template), "labels": labels}
+    metadata = {**copied(template), "labels": labels}
     return {"selector": {"matchLabels": labels}, "template": {"metadata": metadata, "spec": spec}}
 
 
-def _copied(template: Raw) -> Raw:
+def copied(template: Raw) -> Raw:
+    """The metadata of a template that controllers give its pods."""
     written = as_map(template.get("metadata"))
-    return {name: written[name] for name in COPIED if name in written}
+    return {name: written[name] for name in _COPIED if name in written}
 
 
 def plain(pod: Raw) -> Raw:

@@ -184,9 +184,7 @@ class Parts:
 
     def is_assigned(self, at: int) -> bool:
         """Whether a name gets what is here: a variable, or a key in Terraform."""
-        start = self._text.rfind("\n", 0, at) + 1
-        is_value = _ASSIGNED.fullmatch(self._text, start, at) is not None
-        return is_value or self._path.endswith(TERRAFORM)
+        return bool(self.variable(at)) or self._path.endswith(TERRAFORM)
 
     def variable(self, at: int) -> str:
         """The name of the variable that gets what is here, if any."""

@@ -45,8 +45,19 @@ def with_words(path: str, plan: Plan, words: tuple[str, ...]) -> tuple[str, ...]
     return _searched(_around(path, plan), words)
 
 
+def root_of(file: str, plan: Plan) -> str:
+    """The root of the repository around a file; empty without one."""
+    return _root(plan.run, os.path.dirname(file))  # noqa: PTH120  # of many files
+
+
+@lru_cache(maxsize=100_000)
+def _root(_run: object, folder: str) -> str:
+    """It is looked for once in a run for all files of a folder."""
+    return repository(folder)
+
+
 def _around(path: str, plan: Plan) -> _Around:
-    return _Around(plan.run, repository(path) if plan.named else "", plan.named, plan.below)
+    return _Around(plan.run, _root(plan.run, path) if plan.named else "", plan.named, plan.below)
 
 
 @lru_cache(maxsize=4096)

@@ -116,7 +116,6 @@ class _Nodes:
         self._is_in_run = chart.is_in_run(plan)
         self._groups: dict[str, _Group] = {}
         self._connected: dict[Path, frozenset[str]] = {}  # the folders of its group, by chart
-        self._roots: dict[str, str] = {}
 
     def found(self) -> Iterator[_Node]:
         outside: list[tuple[str, str]] = []
@@ -152,10 +151,7 @@ class _Nodes:
             yield file, result.path if result else os.path.relpath(file)
 
     def _root(self, file: str) -> str:
-        folder = os.path.dirname(file)  # noqa: PTH120  # of many files
-        if folder not in self._roots:
-            self._roots[folder] = repository(folder)
-        return self._roots[folder]
+        return named_files.root_of(file, self._plan)
 
     def _is_of_chart(self, file: str, name: str) -> bool:
         """Whether a chart may use the file; then it is noted with its chart."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.rule import Trait
 from webhook.files import search_words
-from webhook.files.folder import repository
 from webhook.files.reading import text_of
 from webhook.files.results import Status
 from webhook.files.source import Source
@@ -86,16 +85,12 @@ def waiting(known: Mapping[str, FileResult], plan: Plan) -> dict[str, str]:
             any(map(is_part, result.located)) or any(begin in result.text for begin, _ in _ACTIONS)
         ):
             continue
-        root = _root(file)
+        root = named_files.root_of(file, plan)
         if root not in by_root:
             by_root[root] = _Readers.of(_left(known, file, plan), file, plan)
         if why := by_root[root].why(file, result):
             reasons[result.path] = why
     return reasons
-
-
-def _root(file: str) -> str:
-    return repository(os.path.dirname(file))  # noqa: PTH120  # of many files
 
 
 def _is_met(file: str, kind: str) -> bool:
@@ -208,7 +203,7 @@ def _reach(known: dict[str, _Left], steps: Mapping[str, set[str]]) -> None:
 
 def _left(known: Mapping[str, FileResult], file: str, plan: Plan) -> Iterator[_Left]:
     """What stays in the texts outside of charts in the repository of a file."""
-    root, is_in_run = _root(file), chart.is_in_run(plan)
+    root, is_in_run = named_files.root_of(file, plan), chart.is_in_run(plan)
     rules = [each for each in ALL if each.CODE in _LEGACY]
     words = tuple(each.decode() for each in search_words.words(plan.settings, rules))
     for each in sorted({*known, *named_files.with_words(file, plan, words)}):
@@ -217,7 +212,9 @@ def _left(known: Mapping[str, FileResult], file: str, plan: Plan) -> Iterator[_L
             found = None if is_in_run(each) else _in_absent(each, plan)
         else:
             found = _in_result(result, plan)
-        if found is not None and _is_met(each, found.kind) and _root(each) == root:
+        if found is None or not _is_met(each, found.kind):
+            continue
+        if named_files.root_of(each, plan) == root:
             yield found
 
 
