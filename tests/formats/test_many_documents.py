@@ -82,5 +82,5 @@ def test_the_memory_for_a_document_is_that_of_its_findings() -> None:
         tracemalloc.stop()
         return most
 
-    text = len(_file(*[_LEGACY] * 80).text)
-    assert peak(120) - peak(40) < 12 * text
+    text = len(_file(*[_LEGACY] * 200).text)
+    assert peak(300) - peak(100) < 12 * text
