@@ -301,6 +301,45 @@ def test_a_review_of_a_namespace_that_the_watcher_has_not_received_waits_for_it(
     assert court.judge(asking(1), namespace, may_wait=False, path=path)["allowed"]
 
 
+BY_LABEL = """
+policy:
+  overrides:
+  - labels: {tier: free}
+    rules: {GPU304: enforce, GPU303: enforce, GPU101: off}
+capacity: {limits: [{gpus: {nvidia.com/gpu: 4}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("known_until", "namespace", "strict"),
+    [
+        pytest.param(99.0, "new", True, id="not received in time: the label may be there"),
+        pytest.param(100.0, "new", False, id="not there: it has no labels"),
+        pytest.param(90.0, "new", False, id="the watcher has stopped: nothing is put in force"),
+        pytest.param(99.0, USUAL, False, id="received: its labels are known"),
+    ],
+)
+def test_where_the_labels_are_not_known_in_time_what_they_may_put_in_force_is(
+    *, known_until: float, namespace: str, strict: bool
+) -> None:
+    court = Court(settings=BY_LABEL, known_until=known_until, nodes=OF_A_WATCHER)
+
+    def ask(path: str, pod: Any) -> Any:
+        return court.judge(pod, namespace, may_wait=False, path=path)
+
+    many = ask("/validate", asking(9))
+    assert many["allowed"] is not strict
+    assert ("not known yet" in str(many.get("status"))) is strict
+    assert ask("/validate", asking(4))["allowed"], "within the limit"
+    assert ("patch" in ask("/guard", asking(0))) is strict
+    assert ask("/guard/refuse", asking(0))["allowed"] is not strict
+    huge = asking(0)
+    huge["metadata"]["annotations"] = {"a": "x" * 300_000}
+    assert ask("/guard/refuse", huge)["allowed"] is (not strict)
+    legacy = asking(1, "alpha.kubernetes.io/nvidia-gpu")
+    assert "patch" in ask("/mutate", legacy), "a repair takes nothing away"
+
+
 def test_what_the_webhook_does_not_handle_does_not_wait_for_its_namespace() -> None:
     court = Court(known_until=0.0, nodes=OF_A_WATCHER)
     assert court.judge({"apiVersion": "v1", "kind": "ConfigMap"}, "new")["allowed"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core.modes import Mode, Modes, is_opted_out, modes_for
+from webhook.core.modes import Mode, Modes, is_opted_out, modes_for, strictest_modes
 from webhook.core.namespace_selection import Selection
 from webhook.core.settings import Override, Policy
 from webhook.rules import ALL
@@ -157,6 +157,65 @@ def test_the_mode_is_the_first_one_found_on_the_way_back(
             if mode is not None
         ]
         assert modes_for(policy, namespace, labels).of(rule) is [*said, rule.FACTS.mode][0]
+
+
+TEST = Selection(labels=(("stage", "test"),))
+
+
+@pytest.mark.parametrize(
+    ("policy", "modes"),
+    [
+        pytest.param(Policy(overrides=(Override(LIVE, ENFORCE),)), "EEEE", id="a stricter label"),
+        pytest.param(Policy(overrides=(Override(LIVE, OFF),)), "EEWA", id="a label that permits"),
+        pytest.param(
+            Policy(overrides=(Override(LIVE, ENFORCE), Override(Selection(("ml-*",)), WARN))),
+            "WWWW",
+            id="what stands later for this name decides",
+        ),
+        pytest.param(
+            Policy(overrides=(Override(Selection(("ml-*",)), WARN), Override(LIVE, ENFORCE))),
+            "EEEE",
+            id="a later label may be stricter",
+        ),
+        pytest.param(
+            Policy(
+                OFF,
+                overrides=(
+                    Override(LIVE, rules={"GPU301": ENFORCE}),
+                    Override(TEST, rules={"GPU301": WARN, "GPU303": AUDIT}),
+                ),
+            ),
+            "OOEA",
+            id="of two labels, each may be the one that it has",
+        ),
+        pytest.param(
+            Policy(overrides=(Override(Selection(("web",), LIVE.labels), ENFORCE),)),
+            "EEWA",
+            id="an override for another name is not for this one, whatever its labels",
+        ),
+    ],
+)
+def test_in_a_namespace_with_unknown_labels_the_strictest_mode_counts(
+    policy: Policy, modes: str
+) -> None:
+    settled = strictest_modes(policy, "ml-train")
+    assert "".join(settled.of(rule)[0].upper() for rule in RULES) == modes
+
+
+@given(_policies, st.sampled_from(["", "ml-train", "web", "x"]), st.booleans())
+def test_no_label_makes_a_rule_stricter_than_unknown_labels_do(
+    policy: Policy,
+    namespace: str,
+    only_off: bool,  # noqa: FBT001
+) -> None:
+    order = [*Mode]
+    unknown = strictest_modes(policy, namespace)
+    known = [modes_for(policy, namespace, labels) for labels in ({}, {"stage": "live"})]
+    if only_off:
+        unknown, *known = (each.only_off() for each in (unknown, *known))
+    for rule in RULES:
+        modes = [order.index(each.of(rule)) for each in known]
+        assert order.index(unknown.of(rule)) >= (min(modes) if only_off else max(modes))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ CX = Context(
     modes=Modes(Mode.ENFORCE),
 )
 TRAIN = replace(CX, namespace="train-a")
+UNKNOWN = replace(CX, labels_unknown=True)
 NO_GPUS = replace(CX, namespace_labels={"gpus": "none"})
 
 denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
@@ -83,6 +84,23 @@ def asks(amount: int | str, name: str = GPU, **spec: Any) -> Any:
                 )
             ],
             id="a namespace without GPUs, by its label",
+        ),
+        pytest.param(
+            asks(1),
+            UNKNOWN,
+            [
+                denied(
+                    "requests 1 nvidia.com/gpu; the limit for a pod in the namespace team is 0. "
+                    f"Use another namespace. {PER_POD}"
+                )
+            ],
+            id="its labels are not known: the lowest limit that may be for it",
+        ),
+        pytest.param(
+            asks(9, SLICE),
+            replace(UNKNOWN, namespace="web"),
+            [],
+            id="its labels are not known, and no limit for that name is for any label",
         ),
         pytest.param(
             asks(5),

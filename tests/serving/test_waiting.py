@@ -13,14 +13,14 @@ import pytest
 
 from tests.hostile.wire import gpu_pod, review
 from webhook.admission.app import create_app
-from webhook.admission.decide import Decider
+from webhook.admission.decide import STALLED_SECONDS, Decider
 from webhook.admission.endpoint import Endpoint
 from webhook.admission.review import dump, is_heavy
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.rules import POLICY, RULES
 from webhook.serving import waiting
 from webhook.serving.asgi import AdmissionApp
-from webhook.serving.waiting import MOST_BYTES, MOST_WAITING, STALLED_SECONDS, Waiting, latest
+from webhook.serving.waiting import MOST_ARRIVING, MOST_BYTES, MOST_WAITING, Waiting, latest
 from webhook.settings import file as settings_file
 from webhook.telemetry.logs import Log
 
@@ -203,6 +203,43 @@ def test_denials_that_wait_take_no_place_from_reviews_of_new_namespaces() -> Non
         await asyncio.sleep(0.05)
         waits = not arrival.done()
         await asyncio.gather(arrival, *denials)
+        return waits
+
+    assert run(go())
+
+
+def test_a_large_review_leaves_its_place_to_small_ones() -> None:
+    async def go() -> list[bool]:
+        line, last = Waiting(lambda: 0.0), latest(time.monotonic() + 0.8)
+
+        def arrival(size: int) -> asyncio.Task[None]:
+            return asyncio.create_task(line.until(1.0, size, last, lambda: False))
+
+        large = [arrival(MOST_BYTES // 2) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        small = [arrival(9_000) for _ in range(50)]
+        await asyncio.sleep(0.05)
+        done = [any(each.done() for each in small), *(each.done() for each in large)]
+        await asyncio.gather(*large, *small)
+        return done
+
+    waits, *left = run(go())
+    assert not waits
+    assert sorted(left) == [False, True], "one of them, not both"
+
+
+def test_a_thousand_reviews_of_namespaces_that_do_not_exist_leave_places() -> None:
+    async def go() -> bool:
+        line, end = Waiting(lambda: 0.0), time.monotonic() + 0.8
+        flood = [
+            asyncio.create_task(line.until(1.0, 5_000, latest(end), lambda: False))
+            for _ in range(MOST_ARRIVING - 1)
+        ]
+        await asyncio.sleep(0.05)
+        one = asyncio.create_task(line.until(1.0, 5_000, latest(end), lambda: False))
+        await asyncio.sleep(0.05)
+        waits = not one.done()
+        await asyncio.gather(one, *flood)
         return waits
 
     assert run(go())

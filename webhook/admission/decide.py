@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission import outcome, request_pods, response, updates, view, workloads
@@ -19,7 +19,7 @@ from webhook.admission.outcome import Outcome
 from webhook.admission.recorder import Recorder
 from webhook.admission.review import Review, is_heavy
 from webhook.admission.verify import applies
-from webhook.core.modes import Mode, modes_for
+from webhook.core.modes import Mode, modes_for, strictest_modes
 from webhook.core.object_size import MOST_TEMPLATES, excess
 from webhook.core.rule import Context, Rule
 from webhook.evaluation import pod_updates
@@ -45,6 +45,9 @@ _MOST_CONTEXTS = 4096  # that are remembered
 _MOST_OUTCOMES = 1024  # the same
 _NEW = Outcome("")  # stands for one that is not remembered
 _POD = (ROOT,)  # the place of the pod in a Pod
+_AGAIN = "The labels of this namespace are not known yet; with others it may pass. Create it again"
+_STRICT: Known = (("labels_unknown", True),)
+STALLED_SECONDS = 5.0  # a watcher that has confirmed nothing for so long is not waited for
 
 
 class Early(Exception):  # noqa: N818 - what happened
@@ -112,7 +115,9 @@ class Decider:
         A pod is denied for capacity only if the inventory is known to be as new as this moment.
         Otherwise Early is raised, or if nothing more can be waited for, the denial is a warning.
         Early is also raised for a namespace that the watcher has not received yet: its labels
-        choose the modes of the rules, and its annotations the tolerations that may be added.
+        choose the modes of the rules, and its annotations the tolerations that may be added. If
+        nothing more can be waited for, what the labels may put in force denies and guards, so that
+        no flood of reviews opens a new namespace. A watcher that has stopped puts nothing in force.
         """
         began = perf_counter()
         question = self._asks[path](review.request)
@@ -121,6 +126,8 @@ class Decider:
         namespace = review.request["namespace"]
         if may_wait and self.is_new(namespace) and self.known_until() < moment:
             raise Early(namespace)
+        if strict := self._strict(path, namespace, moment):
+            question = question._replace(known=question.known + strict, has_view=False)
         came = self._of_view(path, review, question.obj, moment) if question.has_view else None
         if came is None:
             made, cx = self._made(review, question)
@@ -133,6 +140,12 @@ class Decider:
                 made.foretold = [replace(each, may_run=True) for each in made.foretold]
             came = self._outcome(path, review, question, made, cx)
         return self._recorder.answer(path, review, question.obj, began, came)
+
+    def _strict(self, path: str, namespace: str, moment: float) -> Known:
+        """What is known besides if the watcher works, but has not this namespace in time."""
+        if path == MUTATE or not self.is_new(namespace):
+            return ()
+        return _STRICT if moment - STALLED_SECONDS <= self.known_until() < moment else ()
 
     def is_new(self, namespace: str) -> bool:
         """Whether the watcher lists namespaces, but the inventory has not got this one yet."""
@@ -186,18 +199,25 @@ class Decider:
     ) -> Outcome:
         if made.over:
             large = question.may_be_large()
-            return outcome.NOTHING if large else self._unfinished(path, review, made.over)
+            return outcome.NOTHING if large else self._unfinished(path, review, made.over, cx)
         if path not in _CHANGING:
-            return outcome.judged(made.findings, cx)
+            came = outcome.judged(made.findings, cx)
+            denial = (
+                f"{came.denial}\n{_AGAIN}" if came.denial and cx.labels_unknown else came.denial
+            )
+            return replace(came, denial=denial)
         came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
         if path == GUARD and (fault := came.fault):  # admitting it would bypass the guard
-            return self._unfinished(path, review, fault["error"], level=fault["level"])
+            return self._unfinished(path, review, fault["error"], cx, level=fault["level"])
         return came
 
     def late(self, path: str, why: str, review: Review) -> bytes:
         """The answer to a review that cannot be read, or not in time; it may lack its objects."""
         began, obj = perf_counter(), as_map(review.request.get("object"))
-        return self._recorder.answer(path, review, obj, began, self._unfinished(path, review, why))
+        namespace = request_pods.text(review.request.get("namespace"))
+        cx = self._context(namespace, self._strict(path, namespace, time()))
+        came = self._unfinished(path, review, why, cx)
+        return self._recorder.answer(path, review, obj, began, came)
 
     def _to_mutate(self, request: Raw) -> Question | None:
         """Repair the pod if the webhook is responsible for it; anything else passes unchanged.
@@ -270,13 +290,14 @@ class Decider:
 
         return Question(pod, ask, self._now(final=final))
 
-    def _unfinished(self, path: str, review: Review, why: str, *, level: str = "info") -> Outcome:
+    def _unfinished(
+        self, path: str, review: Review, why: str, cx: Context, *, level: str = "info"
+    ) -> Outcome:
         """Report that the object was not evaluated.
 
         Deny a pod that a rule in force might have denied. Otherwise every author of a pod could
         switch the rules off by making it large.
         """
-        cx = self._context(request_pods.text(review.request.get("namespace")))
         rules = {MUTATE: self.rules, VALIDATE: self.policy}.get(path, self.guards)
         modes = in_force(rules, cx)
         if modes.keys() <= {Mode.OFF}:
@@ -309,7 +330,9 @@ class Decider:
 
     def _made_context(self, namespace: str, known: Known) -> Context:
         if known:
-            return replace(self._context(namespace), **dict(known))
+            cx = replace(self._context(namespace), **dict(known))
+            strict = strictest_modes(self.settings.policy, namespace) if cx.labels_unknown else None
+            return replace(cx, modes=strict or cx.modes)
         namespaces = self.inventory.namespaces if self.inventory is not None else {}
         labels = namespaces.get(namespace, {})
         modes = modes_for(self.settings.policy, namespace, labels)

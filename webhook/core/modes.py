@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.core.rule import Named
-    from webhook.core.settings import Policy
+    from webhook.core.settings import Override, Policy
 
     AnyRule = TypeVar("AnyRule", bound=Named)
 
@@ -30,10 +30,13 @@ class Mode(StrEnum):
     ENFORCE = "enforce"  # repairs, or denies
 
 
+_STRICTNESS = [*Mode].index
+
+
 class Modes:
     """The mode of each rule in one namespace."""
 
-    __slots__ = ("_asked", "_default", "_only_off", "_rules")
+    __slots__ = ("_asked", "_default", "_only_off", "_or", "_rules")
 
     def __init__(
         self,
@@ -49,11 +52,18 @@ class Modes:
         self._default = default
         self._rules = rules or {}
         self._only_off = only_off
+        self._or: Sequence[Modes] = ()
         self._asked: dict[tuple[Named, ...], tuple[Any, ...]] = {}
 
     def only_off(self) -> Modes:
         """The same modes, of which only `off` counts: other rules have their usual mode."""
-        return Modes(self._default, self._rules, only_off=True)
+        return Modes(self._default, self._rules, only_off=True).or_stricter(self._or)
+
+    def or_stricter(self, others: Sequence[Modes]) -> Modes:
+        """Of these modes and the others, the strictest one for each rule."""
+        made = Modes(self._default, self._rules, only_off=self._only_off)
+        made._or = others
+        return made
 
     def asked(self, rules: Iterable[AnyRule]) -> tuple[tuple[AnyRule, Mode], ...]:
         """The rules that are not off, with their modes.
@@ -74,6 +84,8 @@ class Modes:
     def of_code(self, code: str, usual: Mode = Mode.ENFORCE) -> Mode:
         """The mode of the rule with this code, and of this usual mode."""
         mode = self._rules.get(code) or self._default or usual
+        if self._or:
+            mode = max(mode, *(each.of_code(code, usual) for each in self._or), key=_STRICTNESS)
         return usual if self._only_off and mode is not Mode.OFF else mode
 
 
@@ -82,10 +94,26 @@ def modes_for(policy: Policy, namespace: str, labels: Mapping[str, str]) -> Mode
 
     Later overrides win, and within one override the mode of a rule wins over its `mode`.
     """
+    return _folded(policy, lambda each: each.where.selects(namespace, labels))
+
+
+def strictest_modes(policy: Policy, namespace: str) -> Modes:
+    """The strictest mode that each rule may have in a namespace whose labels are not known yet.
+
+    Of the overrides by label, the last one that holds decides on a rule, so each is tried alone.
+    """
+
+    def alone(one: Override) -> Modes:
+        return _folded(policy, lambda each: each is one or each.where.selects(namespace, {}))
+
+    may = [each for each in policy.overrides if each.where.may_select(namespace)]
+    return modes_for(policy, namespace, {}).or_stricter([alone(each) for each in may])
+
+
+def _folded(policy: Policy, holds: Callable[[Override], bool]) -> Modes:
     default, rules = policy.mode, dict(policy.rules)
-    for override in policy.overrides:
-        if override.where.selects(namespace, labels):
-            if override.mode is not None:
-                default, rules = override.mode, {}
-            rules |= override.rules
+    for override in filter(holds, policy.overrides):
+        if override.mode is not None:
+            default, rules = override.mode, {}
+        rules |= override.rules
     return Modes(default, rules)

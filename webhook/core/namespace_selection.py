@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -29,6 +29,10 @@ class Selection:
             and all(labels.get(key) == value for key, value in self.labels)
             and (self.percent >= _ALL or share(namespace) < self.percent)
         )
+
+    def may_select(self, namespace: str) -> bool:
+        """Whether this namespace is selected if it has the right labels."""
+        return replace(self, labels=()).selects(namespace, {})
 
 
 EVERYWHERE = Selection()

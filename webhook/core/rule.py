@@ -41,6 +41,7 @@ class Context:
     repairing: frozenset[str] = frozenset()  # the rules that repair such a pod in this run
     modes: Modes = field(default_factory=Modes)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    labels_unknown: bool = False  # of the namespace: what may be in force there is in force
     pods_opted_out: bool = False  # a kustomization adds the opt-out label to all pod templates
     today: date | None = None  # the day in UTC
     fresh: bool = True  # the inventory is up to date with the cluster

@@ -56,8 +56,16 @@ def _shown(amount: int) -> str:
 
 
 def _limit(name: str, cx: Context) -> int | None:
-    """The last limit for this name here: what stands later is the exception to what is before."""
+    """The last limit for this name here: what stands later is the exception to what is before.
+
+    Where the labels are not known, the lowest one that may be the last.
+    """
+    may = list[int]()
     for limit in reversed(cx.settings.capacity.limits):
-        if name in limit.gpus and limit.where.selects(cx.namespace, cx.namespace_labels):
-            return limit.gpus[name]
-    return None
+        if name not in limit.gpus:
+            continue
+        if limit.where.selects(cx.namespace, cx.namespace_labels):
+            return min([limit.gpus[name], *may])
+        if cx.labels_unknown and limit.where.may_select(cx.namespace):
+            may.append(limit.gpus[name])
+    return min(may, default=None)

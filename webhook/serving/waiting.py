@@ -1,8 +1,8 @@
 """Reviews that wait until the inventory is as new as they are, so that no answer is too early.
 
 The caller passes how to read the newest inventory, which returns until when it has all changes.
-The event loop answers other reviews meanwhile. Beyond a number of reviews or of bytes none waits:
-so a tenant who sends many pods that fit nowhere blocks nobody.
+The event loop answers other reviews meanwhile. Beyond a number of reviews or of bytes the largest
+do not wait: so a tenant who sends many pods that fit nowhere blocks nobody.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import time
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.admission.decide import STALLED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONGEST_WAIT = 2.0  # seconds; the watcher confirms what it has every quarter of a second
 LOOK_SECONDS = 0.05  # between two looks at its files
-STALLED_SECONDS = 5.0  # a watcher that has confirmed nothing for so long is not waited for
 MOST_WAITING = 64  # denials for capacity in each worker, with so many bytes
-MOST_ARRIVING = 256  # reviews of new namespaces, with as many bytes
-MOST_BYTES = 8 * 1024 * 1024
+# Reviews of new namespaces: as many as a worker has connections, since anybody who reaches the port
+# can send reviews of namespaces that do not exist.
+MOST_ARRIVING = 1000
+MOST_BYTES = 8 * 1024 * 1024  # of each kind
 # From a change in the API server until the watcher has received it: some ms; more under load.
 MARGIN_SECONDS = 0.3
 
@@ -59,6 +62,17 @@ class Places:
         self._bytes -= size
 
 
+class _Waiter(NamedTuple):
+    """A review that waits: for this moment, or until `is_there`; at most until `last`."""
+
+    moment: float
+    last: float
+    is_there: Callable[[], bool]
+    places: Places
+    size: int
+    over: asyncio.Future[None]
+
+
 class Waiting:
     """The reviews of this worker that wait."""
 
@@ -66,6 +80,8 @@ class Waiting:
         self._catch_up = catch_up
         self._known_until = 0.0
         self._next_look = 0.0
+        self._waiters: set[_Waiter] = set()
+        self._watch: asyncio.Task[None] | None = None
         # Pods that fit nowhere take no place from those of a new namespace: anybody can send them.
         self._denials, self._arrivals = Places(MOST_WAITING), Places(MOST_ARRIVING)
 
@@ -74,19 +90,50 @@ class Waiting:
     ) -> None:
         """Wait for the moment, at most until `last`, or until what was missing is there."""
         places = self._denials if is_there is None else self._arrivals
-        if not places.take(size):
+        over = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(moment, last, is_there or bool, places, size, over)
+        if self._is_over(waiter) or not self._has_place(waiter):
             return
+        self._waiters.add(waiter)
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._look())
         try:
-            # The files of another process make no asyncio.Event.
-            while not self._is_over(moment, last, is_there or bool):  # noqa: ASYNC110
-                await asyncio.sleep(LOOK_SECONDS)
+            await over
         finally:
-            places.leave(size)
+            self._let_go(waiter)
 
-    def _is_over(self, moment: float, last: float, is_there: Callable[[], bool]) -> bool:
-        if time.monotonic() >= last or self._is_known(moment) or is_there():
+    def _has_place(self, waiter: _Waiter) -> bool:
+        """Whether there was a place; larger reviews of the same kind leave theirs."""
+        while not waiter.places.take(waiter.size):
+            others = (each for each in self._waiters if each.places is waiter.places)
+            largest = max(others, key=lambda each: each.size, default=waiter)
+            if largest.size <= waiter.size:
+                return False
+            self._let_go(largest)
+        return True
+
+    def _let_go(self, waiter: _Waiter) -> None:
+        if waiter in self._waiters:
+            self._waiters.discard(waiter)
+            waiter.places.leave(waiter.size)
+        if not waiter.over.done():
+            waiter.over.set_result(None)
+
+    async def _look(self) -> None:
+        """One task for all: a thousand may wait."""
+        try:
+            while self._waiters:
+                await asyncio.sleep(LOOK_SECONDS)
+                for each in filter(self._is_over, [*self._waiters]):
+                    self._let_go(each)
+        finally:
+            for each in [*self._waiters]:
+                self._let_go(each)
+
+    def _is_over(self, waiter: _Waiter) -> bool:
+        if time.monotonic() >= waiter.last or self._is_known(waiter.moment) or waiter.is_there():
             return True
-        return 0 < self._known_until < moment - STALLED_SECONDS
+        return 0 < self._known_until < waiter.moment - STALLED_SECONDS
 
     def _is_known(self, moment: float) -> bool:
         now = time.monotonic()
