@@ -25,7 +25,7 @@ export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
 LOCK := .venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node operators lint fix docs site manifests bench lock image plugin
+.PHONY: dev demo demo-cluster test unit programs newest browser promtool test-cluster nightly cluster node test-node operators lint fix docs site manifests bench lock image plugin
 
 dev: $(MADE)  ## make or refresh .venv, with all extras
 
@@ -41,18 +41,21 @@ demo: dev  ## the pods of old guides through a real server: what changes (POD=fi
 demo-cluster: dev cluster  ## the same, judged by a real API server and scheduler
 	@$(PY) -m examples.demo_cluster
 
-test: unit newest test-cluster  ## everything but the real nodes
+test: unit programs newest test-cluster  ## everything but the real nodes
 
-unit: dev browser promtool site  ## all but the control plane; core and rules with coverage
+unit: dev  ## what runs in one process, in about three minutes; core and rules with coverage
 	@$(PY) -m coverage erase
 	@$(COVERED) $(DECIDING) & deciding=$$!; $(COVERED) $(KNOWING) & knowing=$$!; \
 	$(PY) -m pytest -q -m "hypothesis or large" $(PURE); properties=$$?; \
 	wait $$deciding && wait $$knowing && exit $$properties
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q $(PARALLEL) $(PURE:%=--ignore %) --ignore tests/cluster --ignore tests/node
+	@$(PY) -m pytest -q $(PARALLEL) -m "not programs" $(PURE:%=--ignore %) --ignore tests/cluster --ignore tests/node
 
-newest: dev browser promtool site  ## the unit tests again on the newest Python of this machine (the image has 3.13)
+programs: dev browser promtool site  ## what starts servers, commands, a browser, or counts work
+	@$(PY) -m pytest -q $(PARALLEL) -m programs --ignore tests/cluster --ignore tests/node
+
+newest: dev browser promtool site  ## both again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py
 
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none

@@ -1,4 +1,4 @@
-"""Runs the unit tests on the newest Python here: `python tests/newest_python.py [WORDS]`.
+"""Runs all tests without a cluster on the newest Python: `python tests/newest_python.py [WORDS]`.
 
 The project promises Python 3.11 and later, and the image has a later one than most developers: what
 3.13 changed (it verifies certificates strictly, for one) is seen on 3.13 only. WORDS go to pytest.
@@ -69,7 +69,7 @@ def main() -> int:
         sys.stderr.write("No Python newer than this one was found; the tests ran on it already.\n")
         return 1 if os.environ.get("CI") else 0
     python, (major, minor) = found
-    sys.stderr.write(f"The unit tests on Python {major}.{minor}\n")
+    sys.stderr.write(f"The tests without a cluster on Python {major}.{minor}\n")
     inside = make_environment(python)
     each = str(2 * (os.cpu_count() or 1))  # many tests wait
     parallel = ["-n", each, "--dist", "loadfile", "--no-loadscope-reorder"]

@@ -16,6 +16,8 @@ from tests.pairs import covering
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[1]
 SIZES = [(2, 2, 2), (10, 2, 2, 4, 2), (5, 4, 3), (26, 2, 10, 5), (3, 1, 2, 2)]
 

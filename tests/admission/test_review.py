@@ -21,6 +21,8 @@ from webhook.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.programs
+
 RECORDED = Path(__file__).parents[2] / "bench" / "reviews.jsonl.gz"
 
 numbers = st.integers(-(10**40), 10**40) | st.floats(allow_nan=False, allow_infinity=False)

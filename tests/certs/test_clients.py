@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.cluster.certificates import KeyPair
     from tests.hostile.wire import Reply, Server
 
+pytestmark = pytest.mark.programs
+
 REQUEST = post(review(gpu_pod()))
 API_SERVER, OTHER = "kube-apiserver", "somebody-else"
 

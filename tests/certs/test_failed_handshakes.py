@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 REQUEST = post(review(gpu_pod()))
 METRIC = "gpu_webhook_tls_failures"
 API_SERVER = "kube-apiserver"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.hostile.wire import Server
     from webhook.certs.development import Files
 
+pytestmark = pytest.mark.programs
+
 REQUEST = post(review(gpu_pod()))
 FLAGS = ("--tls-cert-file=live/tls.crt", "--tls-private-key-file=live/tls.key")
 WORKERS = 2

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 REQUEST = post(review(gpu_pod()))
 CALLERS = 4
 

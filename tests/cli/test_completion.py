@@ -21,6 +21,8 @@ from webhook.cli.commands import COMPLETE, commands
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.programs
+
 _ASK = r"""
 source completion.bash
 COMP_WORDS=({words})

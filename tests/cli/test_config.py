@@ -48,7 +48,7 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
 
 
-pytestmark = pytest.mark.usefixtures("files")
+pytestmark = [pytest.mark.programs, pytest.mark.usefixtures("files")]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from tests.reports import browser
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.programs
+
 
 def shown(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

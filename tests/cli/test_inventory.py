@@ -21,6 +21,8 @@ from tests.cli.cluster_objects import A100, GPU, LARGE, POOLS, SMALL, T4, node, 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.programs
+
 GOLDEN = Path(__file__).with_name("inventory")
 PROGRAM = Path(sys.executable).with_name("gpu-webhook")
 

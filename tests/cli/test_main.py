@@ -17,6 +17,8 @@ from webhook.rules import ALL
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.programs
+
 README = Path(__file__).parents[2] / "README.md"
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from webhook.files.results import Plan
     from webhook.files.source import Source
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[2]
 MIGRATED = LEGACY.replace("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
 DIFF = """\

@@ -7,16 +7,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 import yaml
 
 from tests.cli.installed import ROOT
 from webhook import __version__
 from webhook.cli.flags import FORMATS
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.programs
 
 FILE = ROOT / "docs" / "migrate.md"
 PAGE = FILE.read_text()

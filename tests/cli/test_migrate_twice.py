@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
+pytestmark = pytest.mark.programs
+
 CORPUS = Path(__file__).parents[1] / "corpus"
 # After the edits of --unsafe nothing would open this file: its word is in the version alone.
 LAST_WORD = """\

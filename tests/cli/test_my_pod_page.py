@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.cli.installed import ROOT
 from tests.cli.test_migrate_page import hold_true
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+
+pytestmark = pytest.mark.programs
 
 FILE = ROOT / "docs" / "my-pod.md"
 PAGE = FILE.read_text()

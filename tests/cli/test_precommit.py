@@ -15,7 +15,7 @@ from tests.cli.test_scan import CLEAN, LEGACY, MANUAL, put
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.programs, pytest.mark.slow]
 
 VERSION = "4.3.0"
 _GIT = {

@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.installed import ROOT
 
+pytestmark = pytest.mark.programs
+
 PAGE = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 # test_demo.py runs the demo; the last block is what runs the tests.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[2]
 MEMORY = 600 << 20  # bytes of address space: far less than what some of these stand for
 NOBODY = 65534

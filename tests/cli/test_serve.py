@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = Path(sys.executable).with_name("gpu-webhook")
 REQUEST = post(review(gpu_pod()))
 TAKEN = "taken"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 
 @contextmanager
 def counted(folder: Path, *flags: str) -> Iterator[tuple[Server, int]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.certs.dated import dated
 from tests.cluster.client import until
 from tests.cluster.controlplane import free_ports
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.hostile.wire import Server
+
+pytestmark = pytest.mark.programs
 
 EXPIRY = "gpu_webhook_certificate_expiry_timestamp_seconds"
 GOOD = "gpu_webhook_certificate_last_reload_successful"

@@ -18,6 +18,8 @@ from webhook.settings import file as settings_file
 from webhook.settings.nodes import Slow
 from webhook.settings.schema import schema
 
+pytestmark = pytest.mark.programs
+
 PAGE = settings_table.PAGE.read_text()
 COOKBOOK = settings_table.PAGE.with_name("cookbook.md").read_text()
 EXAMPLES = [

@@ -17,6 +17,8 @@ from tests.cli.test_scan import LEGACY, put
 if TYPE_CHECKING:
     from typing import IO
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[2]
 _ESCAPE = "\x1b["
 _COLOUR = f"{_ESCAPE}3"

@@ -25,6 +25,8 @@ from webhook.kube.pod import Pod
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.programs
+
 COMMAND = str(Path(sys.executable).parent / "gpu-webhook")
 GPU = "nvidia.com/gpu"
 

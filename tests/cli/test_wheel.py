@@ -30,7 +30,7 @@ from webhook import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.programs, pytest.mark.slow]
 
 MOST_MEGABYTES = 35
 _CERTIFICATE = ("--tls-cert-file", "none.crt", "--tls-private-key-file", "none.key")

@@ -20,6 +20,8 @@ from webhook.files.results import Plan
 if TYPE_CHECKING:
     from webhook.cli.workers import Judged
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[2]
 FILES = 150
 

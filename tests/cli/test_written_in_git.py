@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[2]
 QUOTA = """\
 apiVersion: v1

@@ -20,6 +20,8 @@ from tests.costs.shapes import BOMBS, PATHS, review, reviews
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.programs
+
 # Beyond 100 things there is another way for some, so the last size is larger. A square grows most
 # in the last doubling; `make nightly` also has those before it, and a larger one, where a square of
 # few steps shows. It sends each shape in every way.

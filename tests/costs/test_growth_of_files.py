@@ -20,7 +20,7 @@ from webhook.reports.printing import as_yaml
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.programs, pytest.mark.nightly]
 # `make nightly` goes further, as test_growth.py does.
 SIZES = (160, 320) if settings.get_current_profile_name() == "nightly" else (60, 120)
 MOST_GROWTH = 2.2  # steps know no logarithm; a square has 4

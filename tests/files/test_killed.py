@@ -20,6 +20,8 @@ from tests.files.trees import tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.programs
+
 DRIVER = Path(__file__).with_name("killed_driver.py")
 MOMENTS = 60  # system calls: some files' worth
 _FILES = 12

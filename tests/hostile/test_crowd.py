@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Reply, Server
 
+pytestmark = pytest.mark.programs
+
 MIB = 1024 * 1024
 IS_NIGHTLY = settings.get_current_profile_name() == "nightly"
 # `make nightly` has three times as many: what each of them left behind shows earlier.

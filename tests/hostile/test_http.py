@@ -19,6 +19,8 @@ from webhook.serving.connection import GATHER_SECONDS
 if TYPE_CHECKING:
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 MIB = 1024 * 1024
 GOOD = json.dumps(review(gpu_pod())).encode()
 NOISE = random.Random(3).randbytes  # noqa: S311  # the same bytes in each run

@@ -13,6 +13,8 @@ from tests.hostile.wire import LEGACY, MODERN, UID, gpu_pod, limits, repaired, r
 if TYPE_CHECKING:
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 MIB = 1024 * 1024
 GOOD = json.dumps(review(gpu_pod())).encode()
 BIG_SECONDS = 0.5  # of processor time

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 COUNT = int(os.environ.get("MUTATED_REVIEWS", "1000"))
 SENDERS = 4
 PATHS = ("/mutate", "/validate", "/guard", "/guard/refuse")

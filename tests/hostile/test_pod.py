@@ -27,6 +27,8 @@ from tests.log_lines import whole_lines
 if TYPE_CHECKING:
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 UNTOUCHED = {"uid": UID, "allowed": True}
 BIG_SECONDS = 1.0  # of processor time; 0.5 on a machine of one's own
 AFFINITY = "scheduler.alpha.kubernetes.io/affinity"

@@ -11,6 +11,8 @@ from tests.hostile.wire import MODERN, UID, gpu_pod, limits, repaired, review, u
 if TYPE_CHECKING:
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 SERVICE = {"group": "", "version": "v1", "kind": "Service"}
 SERVICES = {"group": "", "version": "v1", "resource": "services"}
 DEPLOYMENT = {"group": "apps", "version": "v1", "kind": "Deployment"}

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 
 def until(question: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Server
 
+pytestmark = pytest.mark.programs
+
 HELD = 200
 GOOD_CALLS = 40
 WORST_SECONDS = 2.0  # for a new connection and its call

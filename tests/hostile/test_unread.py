@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.wire import Reply, Server
 
+pytestmark = pytest.mark.programs
+
 MIB = 1024 * 1024
 SETTINGS = """
 policy:

@@ -18,6 +18,8 @@ from webhook.rules import ALL, unfinished_object
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.programs
+
 PACKAGE = Path(__file__).parents[2] / "webhook"
 # Where codes stand outside of the modules of their rules all the same.
 ALLOWED = {

@@ -12,6 +12,8 @@ import yaml
 from tests.monitoring import promtool
 from tests.monitoring.queries import faults, kept
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[2]
 SPEC: dict[str, Any] = yaml.safe_load(
     (ROOT / "manifests" / "monitoring" / "prometheus-rule.yaml").read_text()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.programs
+
 PANELS = [each for each in DASHBOARD["panels"] if each["type"] not in {"row", "text"}]
 
 

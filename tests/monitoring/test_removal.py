@@ -14,6 +14,8 @@ from tests.monitoring.queries import CONDITIONS, FAILED_OPEN, REJECTED, faults
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.programs
+
 UNINSTALL = (Path(__file__).parents[2] / "docs" / "uninstall.md").read_text()
 QUERIES = re.findall(r"```promql\n(.*?)```", UNINSTALL, re.DOTALL)
 MAY_GO, FROM_WHERE, FAILED, REPAIRED = QUERIES

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from webhook.core.rule import Context
 from webhook.core.settings import Taint
 from webhook.kube.pod import REQUIRED
 from webhook.rules import POLICY
+
+pytestmark = pytest.mark.programs
 
 Raw = dict[str, Any]
 

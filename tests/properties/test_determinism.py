@@ -22,6 +22,8 @@ from webhook.rules import RULES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+pytestmark = pytest.mark.programs
+
 PODS = 150
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,10 @@ from importlib.metadata import files
 from pathlib import Path
 
 import kubernetes
+import pytest
 import yaml
+
+pytestmark = pytest.mark.programs
 
 ROOT = Path(__file__).parents[2]
 _DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.reports.browser import Browser
     from webhook.files.results import Report
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.programs, pytest.mark.browser]
 
 WIDE, NARROW, PHONE = (1280, 900), (420, 900), (390, 900)
 

@@ -21,6 +21,8 @@ from webhook.reports.text import WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.programs
+
 PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
 SESSIONS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.reports.browser import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.programs, pytest.mark.browser]
 
 PAGES = {"left": LEFT, "unknown": EMPTY, "safe": SAFE}
 

@@ -19,6 +19,8 @@ from tests.reports import browser
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "site"
 # What stays in the text if the site reads a page otherwise than GitHub does.

@@ -33,6 +33,8 @@ from webhook.telemetry import metrics
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.programs
+
 PROGRAM = Path(__file__).with_name("counted_server.py")
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
     Verify = Callable[..., tuple[int, str]]
 
+pytestmark = pytest.mark.programs
+
 LEGACY = """\
 apiVersion: v1
 kind: Pod

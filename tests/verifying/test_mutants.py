@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.cases import cases
 from tests.verifying.proofs import compared, is_done, migrated, plan_of
 from webhook.core.draft import copied
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from webhook.files.results import Plan
 
     Raw = dict[str, Any]
+
+pytestmark = pytest.mark.programs
 
 # The API server writes what is missing there: a request from its limit, the volume of a pod that
 # has no source, the number of replicas, Equal; and 0 GPUs are none, under any name.

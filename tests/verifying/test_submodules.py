@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.verifying.test_command import Verify
 
+pytestmark = pytest.mark.programs
+
 __all__ = ["repository", "verify"]
 
 
