@@ -104,6 +104,10 @@ def selecting(**selectors: Any) -> Facts:
     return replace(changed(REPAIR, **selectors), trial=tried())
 
 
+OF_REPAIR = HEALTHY.configurations[REPAIR]["webhooks"]
+SECOND = "two.gpu-webhook.dev"
+
+
 # The texts are in lines.txt.
 def renamed(obj: dict[str, Any], **entry: Any) -> dict[str, Any]:
     """The configuration with entries that differ in this."""
@@ -613,6 +617,10 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "an entry was deleted": (
         having({POLICY: {"webhooks": HEALTHY.configurations[POLICY]["webhooks"][:1]}}),
+        "entries",
+    ),
+    "an entry that was added to ours": (
+        having({REPAIR: {"webhooks": [*OF_REPAIR, {**OF_REPAIR[0], "name": SECOND}]}}),
         "entries",
     ),
     "the repairing entry has another name": (changed(REPAIR, name="x.example.com"), "entries"),

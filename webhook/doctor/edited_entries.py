@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 from webhook.core.modes import IGNORE
 from webhook.doctor.facts import GUARD as GUARD_LABEL
-from webhook.doctor.leftovers import service_of
+from webhook.doctor.leftovers import OURS, service_of
 from webhook.doctor.lines import FAILED, OK, WARNING, Line, few
 from webhook.doctor.registration import GUARD, POLICY, REFUSE, REPAIR, WORKLOADS, again
 from webhook.evaluation.match_conditions import entries
+from webhook.issuing.objects import CONFIGURATIONS
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.selectors import selects
 
@@ -60,10 +61,10 @@ _VERSIONS = {"v1", "v1beta1"}  # of reviews: the API server takes the first that
 
 
 def shipped(facts: Facts) -> Iterator[Line]:
-    """One line for what has failed, one for what may be deliberate."""
+    """One line for what has failed, one for what may be deliberate, one for what is more."""
     found: dict[int, list[str]] = {FAILED: [], WARNING: []}
     for short, wanted in _SHIPPED.items():
-        name = f"{short}.gpu-webhook.dev"
+        name = f"{short}{OURS}"
         there = {str(entry.get("name")): entry for _, entry in facts.entries(wanted.configuration)}
         if name in there:
             differences = _differences(name, there[name], wanted, facts)
@@ -78,8 +79,22 @@ def shipped(facts: Facts) -> Iterator[Line]:
     if found[WARNING]:
         text = f"these differ from what is shipped: {'; '.join(found[WARNING])}"
         yield Line(WARNING, text, f"if this is not deliberate: {fix}")
-    if not any(found.values()):
+    if added := _added(facts):
+        kind, _, name = added[0][0].partition("/")
+        text = (
+            f"not shipped: {few(f'{entry} in {configuration}' for configuration, entry in added)}"
+        )
+        fix = f"kubectl edit {kind}webhookconfiguration {name}, and delete it there"
+        yield Line(WARNING, text, f"if this is not deliberate: {fix} (to apply does not)")
+    if not (any(found.values()) or added):
         yield Line(OK, "as shipped")
+
+
+def _added(facts: Facts) -> list[tuple[str, str]]:
+    """The entries of our configurations that are none of ours, each after its configuration."""
+    ours = {(wanted.configuration, f"{short}{OURS}") for short, wanted in _SHIPPED.items()}
+    found = ((name, str(entry.get("name"))) for name, entry in facts.entries(*CONFIGURATIONS))
+    return [each for each in found if each not in ours]
 
 
 def _differences(name: str, entry: Raw, wanted: _Entry, facts: Facts) -> Iterator[Difference]:
