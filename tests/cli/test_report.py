@@ -27,7 +27,7 @@ from tests.doctor.installation import (
     tried,
 )
 from webhook.cli import report_templates
-from webhook.cluster import made_pods
+from webhook.cluster import controllers, made_pods
 from webhook.cluster.client import Client, Fault, Refused
 from webhook.cluster.made_pods import RESTRICTED
 from webhook.core.settings import Settings
@@ -590,28 +590,44 @@ def test_a_template_may_need_a_runtime_class_of_nodes_that_are_away(
     assert (code, owners(found)) == (LEFT, [("Deployment", "a", 1, ["GPU202"])])
 
 
-@pytest.mark.parametrize("labels", ["equal", "own"])
-@pytest.mark.parametrize("is_repaired", [True, False])
-def test_one_pod_is_tried_of_templates_that_differ_in_nothing_that_decides(
-    is_repaired: bool,  # noqa: FBT001
-    labels: str,
-    cluster: Cluster,
-    report: Any,
-) -> None:
-    """Labels may: a policy may add the toleration to some pods only."""
-    cluster.say_json("/api/v1/namespaces", {"items": [namespace("team")]})
-    for name in ("a", "b", "c"):
-        metadata = {"name": name, "namespace": "team"}
-        spec = {"containers": [{**MODERN["containers"][0], "image": name}]}
-        obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(spec, replicas=0)}
-        of_pods = {"app": name if labels == "own" else "x", "pod-template-hash": name}
-        obj["spec"]["template"]["metadata"] = {"labels": of_pods}
-        cluster.list_has("Deployment", obj | {"metadata": metadata})
-    notes = {"gpu-webhook.dev/repaired": "GPU201"} if is_repaired else {}
-    cluster.refusals[PODS] = (201, json.dumps(pod_of(MODERN, annotations=notes)).encode(), {})
+def of_image(image: str, spec: Any = None) -> dict[str, Any]:
+    """A Deployment that is called as its image is."""
+    held = spec or MODERN
+    held = {**held, "containers": [{**held["containers"][0], "image": image}]}
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", **made_from(held, replicas=0)}
+    return obj | {"metadata": {"name": image, "namespace": "team"}}
+
+
+def test_no_template_stands_for_another_one(cluster: Cluster, report: Any) -> None:
+    """A policy may refuse one image only, or the pods of one owner."""
+    for name in ("a", "b"):
+        cluster.list_has("Deployment", of_image(name))
+    cluster.list_has("Deployment", of_image("b") | {"metadata": {"name": "c", "namespace": "team"}})
+    gets(cluster)
     code, found = report()
-    assert (code, len(found["owners"])) == ((LEFT, 3) if is_repaired else (SAFE, 0))
-    assert len(cluster.posted) == (3 if labels == "own" else 1)
+    assert (code, len(found["owners"]), len(cluster.posted)) == (LEFT, 3, 3)
+
+
+@pytest.mark.parametrize("spec", ["none", "tolerant"])
+def test_others_may_decide_by_the_image(
+    spec: str, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy gives a GPU to some images, or takes a toleration away, and refuses other ones."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    for image in ("bad", "good", "nvcr.io"):
+        cluster.list_has("Deployment", of_image(image, NO_GPU if spec == "none" else TOLERANT))
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        image = pod["spec"]["containers"][0]["image"]
+        if image == "bad":
+            raise BY_POLICY
+        notes = {"gpu-webhook.dev/repaired": "GPU201"} if image == "nvcr.io" else {}
+        return json.dumps(pod_of(MODERN, annotations=notes)).encode(), []
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    code, found = report()
+    assert (code, owners(found)) == (LEFT, [("Deployment", "nvcr.io", 1, ["GPU201"])])
+    assert len(found["gaps"]) == (0 if spec == "none" else 1)
 
 
 GROUP = "/apis/admissionregistration.k8s.io"
@@ -727,7 +743,36 @@ def test_what_others_may_change_is_tried_whatever_it_requests(
     assert code == LEFT
     assert len(said["owners"]) == (9 if is_changed else 3)
     pods = [path for path, _ in cluster.posted if path == PODS]
-    assert len(pods) == (1 + 2 + 2 if is_changed else 1)
+    assert len(pods) == (9 if is_changed else 3)
+
+
+def with_label(name: str) -> dict[str, Any]:
+    return {"objectSelector": {"matchExpressions": [{"key": name, "operator": "Exists"}]}}
+
+
+# The labels that built-in controllers add, by the kind of the object.
+OF_CONTROLLERS = {
+    "Deployment": ("pod-template-hash",),
+    "StatefulSet": ("apps.kubernetes.io/pod-index", "controller-revision-hash"),
+    "Job": ("job-name", "batch.kubernetes.io/controller-uid"),
+    "CronJob": ("controller-uid", "batch.kubernetes.io/job-name"),
+}
+
+
+@pytest.mark.parametrize("kind", OF_CONTROLLERS)
+def test_others_may_select_pods_by_labels_that_only_controllers_add(
+    kind: str, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obj = made_from(TOLERANT)
+    obj = obj if kind != "CronJob" else {"spec": {"jobTemplate": obj}}
+    cluster.list_has(kind, obj | {"metadata": {"name": "a", "namespace": "team"}})
+    gets(cluster)
+    for name, code in ((each, LEFT) for each in OF_CONTROLLERS[kind]):
+        found = webhook_of_others(**with_label(name))
+        monkeypatch.setattr(facts, "read", lambda *_, found=found: found)
+        assert report()[0] == code
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others(**with_label("else")))
+    assert report()[0] == SAFE
 
 
 OF_TEAM = "namespaces/team"
@@ -764,9 +809,9 @@ def test_what_others_change_in_what_makes_the_pods_is_tried(
         obj = {"spec": {"jobTemplate": {"metadata": SOLD, "spec": made_from(TOLERANT)["spec"]}}}
     else:
         obj["spec"]["template"]["metadata"] = {"labels": {"a": "b"}}
-    for name in ("a", "b"):  # what is equal is tried once
-        cluster.list_has(kind, obj | {"metadata": {"name": name, "namespace": "team"}})
-    changed = {**made_from(MODERN), "kind": "Job", "metadata": {"name": "a-x7k2p", "uid": "u"}}
+    cluster.list_has(kind, obj | {"metadata": {"name": "a", "namespace": "team"}})
+    metadata = {"name": "a-x7k2p", "uid": "u"}
+    changed = {"apiVersion": "batch/v1", "kind": "Job", **made_from(MODERN), "metadata": metadata}
     for path in tried[:-1]:
         cluster.refusals[path] = (201, json.dumps(changed).encode(), {})
     gets(cluster)
@@ -774,10 +819,13 @@ def test_what_others_change_in_what_makes_the_pods_is_tried(
     assert said["gaps"] == []
     assert [path for path, _ in cluster.posted] == tried
     assert code == (LEFT if tried else SAFE)
-    assert [name for _, name, _, _ in owners(said)] == (["a", "b"] if tried else [])
+    assert [name for _, name, _, _ in owners(said)] == (["a"] if tried else [])
     if kind == "CronJob":
         _, job = cluster.posted[0]
-        assert job["metadata"] == {**SOLD, **made_by("batch/v1", "CronJob", "a")}
+        metadata = of_owner("batch/v1", "CronJob", "a")
+        begins = {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2065-01-24T05:19:00Z"}
+        notes = {**SOLD["annotations"], **begins}
+        assert job["metadata"] == {**SOLD, **metadata, "annotations": notes, "name": "a-49999999"}
         assert job["spec"] == made_from(TOLERANT)["spec"]
         assert cluster.posted[1][1]["metadata"]["ownerReferences"][0]["name"] == "a-x7k2p"
 
@@ -856,8 +904,7 @@ def test_each_way_in_which_a_custom_kind_may_make_its_pods_is_tried(
     found = webhook_of_others(rules=rules)
     monkeypatch.setattr(facts, "read", lambda *_: found)
     group = "jobset.x-k8s.io" if kind == "JobSet" else "batch.volcano.sh"
-    both = [of_custom_kind(kind, spec, name) for name in ("a", "b")]  # what is equal is tried once
-    serve(cluster, kind, *both, group=group)
+    serve(cluster, kind, of_custom_kind(kind, spec), group=group)
     for path, held in made.items():
         changed = {**made_from(held), "metadata": {"name": "a-x7k2p", "uid": "u"}}
         status, text = (201, json.dumps(changed).encode()) if held else (403, REFUSED)
@@ -866,10 +913,67 @@ def test_each_way_in_which_a_custom_kind_may_make_its_pods_is_tried(
     answered, said = report()
     assert answered == code
     assert sorted(path for path, _ in sent) == sorted(tried)
-    assert [name for _, name, _, _ in owners(said)] == (["a", "b"] if code == LEFT else [])
-    why = f"{UNTRIED} team/{kind}/a, team/{kind}/b: 403: exceeded quota: q"
+    assert [name for _, name, _, _ in owners(said)] == (["a"] if code == LEFT else [])
+    why = f"{UNTRIED} team/{kind}/a: 403: exceeded quota: q"
     is_gap = code == UNKNOWN or made.get(JOBS, MODERN) is None
     assert said["gaps"] == ([why] if is_gap else [])
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_tried"),
+    [
+        pytest.param({}, True, id="it has none, and gets those of its template"),
+        pytest.param({"other": "x"}, False, id="it has others"),
+    ],
+)
+def test_others_may_select_the_job_of_a_cron_job_by_labels_of_its_template(
+    labels: dict[str, str],
+    is_tried: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = webhook_of_others(rules=CHANGES_JOBS, **LABELLED)
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    job = made_from(TOLERANT) | {"metadata": {"labels": labels}}
+    job["spec"]["template"]["metadata"] = {"labels": {"inject": "true"}}
+    metadata = {"name": "a", "namespace": "team"}
+    cluster.list_has("CronJob", {"metadata": metadata, "spec": {"jobTemplate": job}})
+    assert report()[0] == SAFE
+    assert [path for path, _ in cluster.posted] == ([JOBS, PODS] if is_tried else [])
+
+
+def test_the_replica_set_of_a_deployment_is_tried_as_its_controller_makes_it(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its name, by which policies select, the labels of the template and a hash."""
+    found = webhook_of_others(rules=CHANGES_SETS, **with_label("pod-template-hash"))
+    monkeypatch.setattr(facts, "read", lambda *_: found)
+    obj = made_from(TOLERANT, replicas=3, selector={"matchLabels": {"a": "b"}}, minReadySeconds=9)
+    obj["spec"]["template"]["metadata"] = {"labels": {"a": "b"}}
+    notes = {"own": "x", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    notes |= {"deployment.kubernetes.io/revision": "7"}
+    metadata = {"name": "a", "namespace": "team", "annotations": notes}
+    cluster.list_has("Deployment", obj | {"metadata": metadata})
+    gets(cluster)
+    assert report()[0] == LEFT
+    (path, made), (last, _) = cluster.posted
+    labels = {"a": "b", "pod-template-hash": HASH}
+    counts = {"desired-replicas": "3", "max-replicas": "4", "revision": "7"}
+    counts = {f"deployment.kubernetes.io/{key}": value for key, value in counts.items()}
+    assert (path, last) == (REPLICA_SETS, PODS)
+    assert made["metadata"] == {
+        "name": f"a-{HASH}",
+        "labels": labels,
+        "annotations": {"own": "x", **counts},
+        **of_owner("apps/v1", "Deployment", "a"),
+    }
+    assert made["spec"] == {
+        "replicas": 3,
+        "minReadySeconds": 9,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": TOLERANT},
+    }
 
 
 def test_the_legacy_name_in_the_job_of_a_cron_job_that_tolerates_the_taint(
@@ -939,22 +1043,21 @@ def test_what_a_custom_kind_may_make_is_accepted_by_the_api_server(
     metadata = {"name": "a", "namespace": "team", "uid": "of-a"}
     obj = {"apiVersion": "x.org/v1", "kind": "Team", "metadata": metadata, "template": template}
     job, *sets = [made for _, made in made_pods.may_make_pods(obj, Place(("template",)))]
-    written = {"labels": labels} if labels else {}
-    by = {**written, **made_by("x.org/v1", "Team", "a", "of-a")}
+    by = {"name": f"a-{HASH}", **of_owner("x.org/v1", "Team", "a", "of-a")}
     assert job == {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": by,
+        "metadata": by | ({"labels": labels} if labels else {}),
         "spec": {"template": {"metadata": {"labels": labels}, "spec": {**TOLERANT, **in_job}}},
     }
-    selected = labels or {"pod-template-hash": "gpu-webhook-report"}
+    selected = {**labels, "pod-template-hash": HASH}
     spec = {
         "selector": {"matchLabels": selected},
         "template": {"metadata": {"labels": selected}, "spec": {**TOLERANT, **in_sets}},
     }
-    kinds = [("ReplicaSet", spec), ("StatefulSet", spec | {"serviceName": "gpu-webhook-report"})]
+    kinds = [("ReplicaSet", spec), ("StatefulSet", spec | {"serviceName": "pods"})]
     assert [(each["kind"], each["spec"]) for each in sets] == kinds
-    assert [each["metadata"] for each in sets] == [by, by]
+    assert [each["metadata"] for each in sets] == [by | {"labels": selected}] * 2
 
 
 def test_the_jobs_of_a_job_set_are_as_it_says(
@@ -969,7 +1072,8 @@ def test_the_jobs_of_a_job_set_are_as_it_says(
     assert report()[0] == SAFE
     (path, job), (last, _) = cluster.posted
     assert (path, last, job["spec"]["parallelism"]) == (JOBS, PODS, 2)
-    assert job["metadata"] == {**SOLD, **made_by("jobset.x-k8s.io/v1", "JobSet", "b")}
+    owner_of_it = of_owner("jobset.x-k8s.io/v1", "JobSet", "b")
+    assert job["metadata"] == {**SOLD, "name": f"b-{HASH}", **owner_of_it}
 
 
 def test_the_pods_of_unknown_namespaces_may_be_changed(
@@ -992,6 +1096,11 @@ PRIVILEGED = {
 }
 FULL = Refused(403, "exceeded quota")
 RIGHT = Refused(403, 'User "ann" cannot create resource "pods" in API group ""')
+OWNER = Refused(
+    403,
+    'pods "a-x7k2p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a '
+    "resource you can't set finalizers on",
+)
 DOWN = Refused(500, "failed calling webhook")
 BY_WEBHOOK = Refused(400, 'admission webhook "a.example.com" denied the request: no limits')
 BY_POLICY = Refused(
@@ -1017,6 +1126,7 @@ REFUSALS: dict[str, tuple[Any, list[Refused], int]] = {
         UNKNOWN,
     ),
     "by a webhook for now, but not of the plain pod": (PRIVILEGED, [LATER], SAFE),
+    "for want of a right to the owner": (PRIVILEGED, [OWNER, OWNER], UNKNOWN),
     "of a template with GPUs": (MODERN, [FULL], UNKNOWN),
 }
 
@@ -1054,7 +1164,7 @@ def test_a_pod_without_gpus_is_tried_once_more_without_what_is_refused(
 
 # Why a pod with GPUs is refused at the moment. It may be accepted when the cause is removed.
 GPU = "nvidia.com/gpu"
-FORBIDDEN = 'pods "gpu-webhook-report" is forbidden'
+FORBIDDEN = 'pods "a-5f4bd6c7d8-x7k2p" is forbidden'
 CAUSES = {
     "the quota of GPUs is full": (403, f"{FORBIDDEN}: exceeded quota: q, requested: {GPU}=1"),
     "the quota of pods is full": (403, f"{FORBIDDEN}: exceeded quota: q, requested: pods=1"),
@@ -1101,34 +1211,8 @@ def test_a_tolerant_template_with_gpus_that_is_refused_now_is_a_gap(
     monkeypatch.setattr(Client, "dry_run", dry_run)
     code, found = report()
     assert (code, owners(found)) == (UNKNOWN, [])
-    assert found["gaps"] == [f"{UNTRIED} team/Deployment/a: {cause[0]}: {cause[1]}"]
-
-
-@pytest.mark.parametrize("first", ["a", "b"])
-def test_others_are_tried_where_the_first_of_equal_templates_is_refused(
-    first: str, cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A policy on images, or on probes, may refuse only one of them."""
-    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
-    for name in ("a", "b", "c"):
-        container = {**NO_GPU["containers"][0], "image": "good" if name == first else "bad"}
-        obj = made_from({**NO_GPU, "containers": [container]})
-        cluster.list_has("Deployment", obj | {"metadata": {"name": name, "namespace": "team"}})
-    sent: list[str] = []
-
-    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
-        sent.append(pod["spec"]["containers"][0]["image"])
-        if sent[-1] == "bad":
-            raise BY_POLICY
-        notes = {"gpu-webhook.dev/repaired": "GPU201"}
-        return json.dumps(pod_of(MODERN, annotations=notes)).encode(), []
-
-    monkeypatch.setattr(Client, "dry_run", dry_run)
-    code, found = report()
-    names = {each["name"] for each in found["owners"]}
-    assert (code, first in names, found["gaps"]) == (LEFT, True, [])
-    # Where the first is accepted, it stands for the others.
-    assert sorted(sent) == (["good"] if first == "a" else ["bad", "bad", "good"])
+    said = cause[1].replace("a-5f4bd6c7d8-x7k2p", "...")
+    assert found["gaps"] == [f"{UNTRIED} team/Deployment/a: {cause[0]}: {said}"]
 
 
 def test_a_pod_that_is_tried_once_more_keeps_extended_resources_and_probes(
@@ -1372,60 +1456,160 @@ def test_what_a_modern_owner_made_before_is_tried_as_it_is(
 def test_a_pod_is_tried_as_its_controller_makes_it(cluster: Cluster, report: Any) -> None:
     """Of the metadata it takes labels and annotations; a StatefulSet adds the volumes of claims."""
     spec = {**MODERN, "volumes": [{"name": "data", "emptyDir": {}}, {"name": "more"}]}
-    obj = made_from(spec, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+    claims = [{"metadata": {"name": "data"}}]
+    obj = made_from(spec, replicas=0, serviceName="s", volumeClaimTemplates=claims)
     written = {"namespace": "other", "labels": {"a": "b"}, "name": "x", "uid": "y"}
     obj["spec"]["template"]["metadata"] = written
     cluster.list_has("StatefulSet", obj | {"metadata": {"name": "a", "namespace": "team"}})
     gets(cluster)
     assert report()[0] == LEFT
     ((path, tried_pod),) = cluster.posted
+    labels = {
+        "a": "b",
+        "apps.kubernetes.io/pod-index": "0",
+        "controller-revision-hash": f"a-{HASH}",
+        "statefulset.kubernetes.io/pod-name": "a-0",
+    }
     assert (path, tried_pod["metadata"]) == (
         PODS,
-        {"labels": {"a": "b"}, **made_by("apps/v1", "StatefulSet", "a")},
+        {"name": "a-0", "labels": labels, **made_by("apps/v1", "StatefulSet", "a")},
     )
-    claim = {"claimName": "data-gpu-webhook-report"}
-    volumes = [{"name": "data", "persistentVolumeClaim": claim}, {"name": "more"}]
-    assert tried_pod["spec"] == {**spec, "volumes": volumes}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-a-0"}}]
+    of_set = {"hostname": "a-0", "subdomain": "s", "volumes": [*volumes, {"name": "more"}]}
+    assert tried_pod["spec"] == {**spec, **of_set}
 
 
-NAMED = {"name": "gpu-webhook-report"}
+def test_a_pod_of_a_stateful_set_that_is_still_there_is_no_gap(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After it was scaled down, until that pod has ended."""
+    obj = made_from(MODERN, replicas=2) | {"metadata": {"name": "a", "namespace": "team"}}
+    cluster.list_has("StatefulSet", obj)
+    sent: list[Any] = []
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        sent.append(pod["metadata"])
+        if pod["metadata"].get("name") == "a-2":
+            raise Refused(409, 'pods "a-2" already exists')
+        notes = {"gpu-webhook.dev/repaired": "GPU201"}
+        return json.dumps(pod_of(MODERN, annotations=notes)).encode(), []
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    code, found = report()
+    assert (code, found["gaps"]) == (LEFT, [])
+    assert {**sent[1], "name": "a-2"} == sent[0]
+
+
+HASH, MINUTE = controllers.HASH, "49999999"
 NO_UID = "00000000-0000-4000-8000-000000000000"
 
 
+def of_owner(version: str, kind: str, name: str, uid: str = NO_UID) -> dict[str, Any]:
+    by = {"controller": True, "blockOwnerDeletion": True}
+    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, **by}
+    return {"ownerReferences": [owner]}
+
+
 def made_by(version: str, kind: str, name: str, uid: str = NO_UID) -> dict[str, Any]:
-    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
-    return {**NAMED, "generateName": f"{name}-", "ownerReferences": [owner]}
+    return {"generateName": f"{name}-", **of_owner(version, kind, name, uid)}
 
 
-# What makes the pods, and the metadata that they have from it.
-MAKERS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "a Deployment": ("apps/v1", "Deployment", made_by("apps/v1", "ReplicaSet", "a-gpu-webhook")),
-    "a ReplicaSet": ("apps/v1", "ReplicaSet", made_by("apps/v1", "ReplicaSet", "a", "of-a")),
-    "a StatefulSet": ("apps/v1", "StatefulSet", made_by("apps/v1", "StatefulSet", "a", "of-a")),
-    "a DaemonSet": ("apps/v1", "DaemonSet", made_by("apps/v1", "DaemonSet", "a", "of-a")),
-    "a Job": ("batch/v1", "Job", made_by("batch/v1", "Job", "a", "of-a")),
-    "a CronJob": ("batch/v1", "CronJob", made_by("batch/v1", "Job", "a-gpu-webhook")),
-    "a custom kind": ("x.org/v1", "Team", made_by("x.org/v1", "Team", "a", "of-a")),
-    "a PodTemplate, which makes none": ("v1", "PodTemplate", {**NAMED, "generateName": "a-"}),
-    "nobody": ("v1", "Pod", {**NAMED, "generateName": "a-"}),
+def of_job(name: str, uid: str = NO_UID) -> dict[str, Any]:
+    names = {"job-name": name, "controller-uid": uid}
+    labels = {**names, **{f"batch.kubernetes.io/{key}": value for key, value in names.items()}}
+    return {
+        **made_by("batch/v1", "Job", name, uid),
+        "labels": labels,
+        "finalizers": ["batch.kubernetes.io/job-tracking"],
+    }
+
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+OF_JOB = of_job("a", "of-a")
+INDEXED = {
+    **OF_JOB,
+    "generateName": "a-0-",
+    "labels": {**OF_JOB["labels"], INDEX: "0"},
+    "annotations": {INDEX: "0"},
+}
+OF_SET = {"labels": {"pod-template-hash": HASH}, **made_by("apps/v1", "ReplicaSet", f"a-{HASH}")}
+OF_DAEMON_SET = {
+    "labels": {"controller-revision-hash": HASH, "pod-template-generation": "1"},
+    **made_by("apps/v1", "DaemonSet", "a", "of-a"),
+}
+OF_ROLLOUT = {**OF_SET, "labels": {"rollouts-pod-template-hash": HASH}}
+OF_CONFIG = {
+    "labels": {"deployment": f"a-{MINUTE}", "deploymentconfig": "a"},
+    **made_by("v1", "ReplicationController", f"a-{MINUTE}"),
+}
+# What makes the pods, its spec, and the metadata that they have from it.
+MAKERS: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
+    "a Deployment": ("apps/v1", "Deployment", {}, OF_SET),
+    "a Rollout": ("argoproj.io/v1alpha1", "Rollout", {}, OF_ROLLOUT),
+    "a DeploymentConfig": ("apps.openshift.io/v1", "DeploymentConfig", {}, OF_CONFIG),
+    "a ReplicaSet": ("apps/v1", "ReplicaSet", {}, made_by("apps/v1", "ReplicaSet", "a", "of-a")),
+    "a DaemonSet": ("apps/v1", "DaemonSet", {}, OF_DAEMON_SET),
+    "a Job": ("batch/v1", "Job", {}, OF_JOB),
+    "an indexed Job": ("batch/v1", "Job", {"completionMode": "Indexed"}, INDEXED),
+    "a Job whose author chose the labels": (
+        "batch/v1",
+        "Job",
+        {"manualSelector": True},
+        {key: value for key, value in OF_JOB.items() if key != "labels"},
+    ),
+    "a CronJob": ("batch/v1", "CronJob", {}, of_job(f"a-{MINUTE}")),
+    "a Job of Volcano": (
+        "batch.volcano.sh/v1alpha1",
+        "Job",
+        {},
+        made_by("batch.volcano.sh/v1alpha1", "Job", "a", "of-a"),
+    ),
+    "a custom kind": ("x.org/v1", "Team", {}, made_by("x.org/v1", "Team", "a", "of-a")),
+    "a PodTemplate, which makes none": ("v1", "PodTemplate", {}, {"generateName": "a-"}),
+    "nobody": ("v1", "Pod", {}, {"name": f"a-{HASH}"}),
 }
 
 
-@pytest.mark.parametrize(("version", "kind", "metadata"), MAKERS.values(), ids=MAKERS)
-def test_a_pod_that_is_tried_has_the_owner_that_its_controller_gives_it(
-    version: str, kind: str, metadata: dict[str, Any]
+@pytest.mark.parametrize(("version", "kind", "spec", "metadata"), MAKERS.values(), ids=MAKERS)
+def test_a_pod_that_is_tried_has_what_its_controller_gives_it(
+    version: str, kind: str, spec: Any, metadata: dict[str, Any]
 ) -> None:
     """Policies decide by it: many leave DaemonSets alone, or refuse pods of nobody."""
     own = {"name": "a", "namespace": "team", "uid": "of-a"}
-    assert made_pods.made_by({"apiVersion": version, "kind": kind, "metadata": own}) == metadata
+    obj = {"apiVersion": version, "kind": kind, "metadata": own, "spec": spec}
+    assert controllers.pod(obj, {})["metadata"] == metadata
+
+
+def test_a_pod_of_a_daemon_set_is_for_any_node_that_its_template_allows() -> None:
+    """Its controller writes which one. The report does not know the nodes."""
+    here = {"key": "pool", "operator": "In", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
+    of_nodes = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    spec = {**TOLERANT, "affinity": {"nodeAffinity": of_nodes}, "hostNetwork": True}
+    obj = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a"}}
+    made = controllers.pod(obj, {"spec": spec})["spec"]
+    ((_, found),) = made["affinity"]["nodeAffinity"].items()
+    nowhere = {"key": "metadata.name", "operator": "NotIn", "values": [HASH]}
+    assert found == {"nodeSelectorTerms": [{"matchExpressions": [here], "matchFields": [nowhere]}]}
+    assert made["tolerations"][0] == TOLERANT["tolerations"][0]
+    assert {"key": "node.kubernetes.io/network-unavailable"}.items() <= made["tolerations"][
+        -1
+    ].items()
+
+
+LONG = f"{'a' * 40}.{'b' * 40}"
+
+
+def test_names_that_are_made_are_also_those_of_labels_and_hosts() -> None:
+    assert controllers.beside(LONG) == f"{'a' * 40}-{'b' * 9}-{HASH}"
+    assert controllers.beside(f"{'a' * 49}.b") == f"{'a' * 49}-{HASH}"
 
 
 def test_a_pod_that_was_made_keeps_its_owner() -> None:
     owner = made_by("batch/v1", "Job", "b", "of-b")["ownerReferences"][0]
-    metadata = {"name": "b-x7k2p", "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}
-    assert made_pods.made_by({"kind": "Pod", "metadata": metadata}) == made_by(
-        "batch/v1", "Job", "b", "of-b"
-    )
+    metadata = {"name": "b-x7k2p", "generateName": "b-", "ownerReferences": [owner]}
+    made = controllers.pod({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}, {})
+    assert made["metadata"] == made_by("batch/v1", "Job", "b", "of-b")
 
 
 def test_templates_of_kinds_that_policies_may_tell_apart_are_each_tried(

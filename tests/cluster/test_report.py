@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -565,6 +565,67 @@ def test_a_policy_may_decide_by_what_makes_the_pods(installed: Installed) -> Non
         for name in policies:
             cluster.client.request("DELETE", f"{path}/validatingadmission{name}/no-jobs")
         cluster.kubectl("delete", "namespace", team)
+
+
+PODS, JOBS, SETS = ("", "pods"), ("batch", "jobs"), ("apps", "replicasets")
+BEGINS = 'object.metadata.?{}.orValue("").startsWith("train-")'
+# What a policy decides by: the workload, what the policy changes, and in which case it does.
+DECIDED: dict[str, tuple[str, tuple[str, str], str]] = {
+    "image": ("Deployment", PODS, 'object.spec.containers[0].image.startsWith("nvcr.io/")'),
+    "hash": ("Deployment", PODS, '"pod-template-hash" in object.metadata.labels'),
+    "job": ("CronJob", PODS, '"job-name" in object.metadata.labels'),
+    "finalizer": (
+        "CronJob",
+        PODS,
+        'object.metadata.finalizers.exists(f, f == "batch.kubernetes.io/job-tracking")',
+    ),
+    "owner": (
+        "Deployment",
+        PODS,
+        "object.metadata.ownerReferences.exists(o, o.blockOwnerDeletion)",
+    ),
+    "name": ("Deployment", PODS, BEGINS.format("generateName")),
+    "name-of-a-job": ("CronJob", JOBS, BEGINS.format("name")),
+    "name-of-a-set": ("Deployment", SETS, BEGINS.format("name")),
+}
+
+
+def test_a_policy_may_decide_by_anything_that_controllers_write(installed: Installed) -> None:
+    """The policies select objects by the labels of their templates."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("idle")
+
+    def left() -> set[str]:
+        found = installed.report()[1]
+        assert [each for each in found["gaps"] if "dry run" in each] == []
+        return {each["name"] for each in found["owners"] if each["namespace"] == team}
+
+    def have(name: str, kind: str, case: str, image: str) -> None:
+        held = modern(image=image)
+        held = pod(held, tolerations=[{"key": NVIDIA, "operator": "Exists"}])
+        made = named(made_by(kind, held, 0), name)
+        spec = made["spec"].get("jobTemplate", made)["spec"]
+        spec["template"]["metadata"]["labels"]["case"] = case
+        cluster.client.create(made, team)
+
+    with ExitStack() as stack:
+        stack.callback(cluster.kubectl, "delete", "namespace", team)
+        for case, (kind, _, _) in DECIDED.items():
+            have(f"train-{case}", kind, case, "nvcr.io/a")
+        for case in ("image", "name", "name-of-a-job", "name-of-a-set"):
+            have(f"other-{case}", DECIDED[case][0], case, "example.com/a")
+        assert left() == set()
+        for case, (_, (group, plural), when) in DECIDED.items():
+            at = "spec" if group == "" else "spec.template.spec"
+            change = f'JSONPatch{{op: "remove", path: "/{at.replace(".", "/")}/tolerations"}}'
+            expression = f"has(object.{at}.tolerations) && {when} ? [{change}] : []"
+            rule = {"apiGroups": [group], "operations": ["CREATE"], "resources": [plural]}
+            constraints = inside(team, rule) | {"objectSelector": {"matchLabels": {"case": case}}}
+
+            def is_in_force(name: str = f"train-{case}") -> bool:
+                return name in left()
+
+            stack.enter_context(mutating(cluster, case, constraints, expression, is_in_force))
+        assert left() == {f"train-{case}" for case in DECIDED}
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ created as a dry run. The webhook alone knows the nodes: it remembers those whos
 knows those that may be added. And a plugin of the API server may add the toleration.
 
 Other admission may add GPUs or the toleration to a pod, or take them away, and may decide that by
-anything in it. Where it may change a pod, one without GPUs and one that tolerates all are tried,
-too, and those with GPUs as a whole.
+anything in it: the image, or the name of the owner. Where it may change a pod, one without GPUs and
+one that tolerates all are tried, too. No pod stands for another one.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,14 +22,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from webhook.cluster import answers, listing
+from webhook.cluster import answers, controllers, listing
 from webhook.cluster.applied import as_sent
 from webhook.cluster.client import Client, Fault, Refused, address, as_json
 from webhook.cluster.made_pods import (
-    copied,
     is_by_admission,
     is_custom,
-    made_by,
     may_be_accepted_later,
     may_make_pods,
     plain,
@@ -41,7 +40,7 @@ from webhook.doctor.lines import few
 from webhook.evaluation.workloads import templates_of
 from webhook.files.results import Located, Status
 from webhook.kube import quantity
-from webhook.kube.pod import KINDS, Pod, annotations_of, as_items, as_map, labels_of
+from webhook.kube.pod import Pod, as_items, as_map
 from webhook.kube.pointer import value_at
 from webhook.kube.tolerations import Tolerations
 from webhook.rules import is_repair, missing_toleration
@@ -67,21 +66,13 @@ _SECONDS = 60.0
 _QUICK = 0.1  # seconds
 _AT_ONCE = 8  # trials
 _BATCH = 64  # objects whose trials are begun together
-_NOT_FOUND = 404
+_NOT_FOUND, _CONFLICT = 404, 409
 _REFUSED = "the legacy pod of `doctor` was refused, so the webhook may not answer"
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
 _GENERAL = "nvidia.com/gpu"  # the taint of GPU nodes, whatever they offer
-# What neither the webhook nor the scheduler reads, and what controllers add to each template.
-_OWN_FIELDS = (
-    *("image", "imagePullPolicy", "command", "args", "workingDir", "ports"),
-    *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
-    *("terminationMessagePath", "terminationMessagePolicy"),
-)
-_OWN_LABELS = (
-    *("pod-template-hash", "rollouts-pod-template-hash", "controller-uid", "job-name"),
-    *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
-)
+# A pod has no name before it is stored, so refusals name another one each time.
+_NAMED = re.compile(r'"[^"]*" is (forbidden|invalid)')
 
 
 def given(api: Client, settings: Settings) -> Names:
@@ -112,10 +103,9 @@ _Answer = Future[dict[str, str] | None]  # what is added; None if no such pod ca
 
 
 class Trials:
-    """Creates pods of templates as dry runs, one of each that differs in what decides.
+    """Creates pods of templates as dry runs, each once.
 
-    In each namespace, because policies may differ. While the webhook repairs nothing, none is
-    tried: the API server counts each call that fails.
+    While the webhook repairs nothing, none is tried: the API server counts each call that fails.
     """
 
     def __init__(
@@ -182,7 +172,8 @@ class Trials:
                 found |= self._of(shape, maker)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
                 if not _is_of_no_namespace(fault):
-                    self._untried[str(fault)][f"{shape.named.namespace}/{shape.named}"] = None
+                    said = _NAMED.sub(r'"..." is \1', str(fault))
+                    self._untried[said][f"{shape.named.namespace}/{shape.named}"] = None
         return tuple(
             Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))
             for code, message in found.items()
@@ -208,16 +199,14 @@ class Trials:
         found: list[_Maker] = [None] if is_unknown else []
         for resource, maker in may_make_pods(shape.obj, shape.at):
             if self._others.may_change(shape.named.namespace, maker, resource):
-                found.append(self._made_by(maker, resource, shape.named.namespace, pod))
+                found.append(self._made_by(maker, resource, shape.named.namespace))
         return found or [None]
 
-    def _made_by(
-        self, maker: Raw, resource: tuple[str, str], namespace: str, pod: Raw
-    ) -> Future[Raw]:
+    def _made_by(self, maker: Raw, resource: tuple[str, str], namespace: str) -> Future[Raw]:
         """A pod of the template in this object, as others have changed it."""
         group, plural = resource
         path = address("apis", group, "v1", "namespaces", namespace, plural)
-        key = path, _around(maker) + _whole(pod)
+        key = path, as_json(maker, orjson.OPT_SORT_KEYS)
 
         def made() -> Raw:
             stored = maker | answers.read(self._tried(path, maker)[0])
@@ -227,35 +216,23 @@ class Trials:
             self._made[key] = self._pool.submit(made)
         return self._made[key]
 
-    def _answer(self, shape: _Shape, maker: _Maker, *, is_alone: bool = False) -> _Answer | None:
-        """What the webhook adds to such a pod; None if it is nothing without a trial.
-
-        `is_alone`: whatever became of others that differ in nothing that decides.
-        """
+    def _answer(self, shape: _Shape, maker: _Maker) -> _Answer | None:
+        """What the webhook adds to such a pod; None if it is nothing without a trial."""
         pod, named = shape.pod() if maker is None else maker.result(), shape.named
         names = self._names(pod, named)
         is_changed = maker is not None or self._others.may_change(named.namespace, pod)
         if not (is_changed or self._may_lack(pod, names)):
             return None
-        alone = named.namespace, _whole(pod)
-        key = alone if is_alone or (is_changed and names) else (named.namespace, _decisive(pod))
+        key = named.namespace, as_json(pod, orjson.OPT_SORT_KEYS)
         if key not in self._known:
             self._known[key] = self._pool.submit(self._added, pod, named.namespace, names)
-            self._known[alone] = self._known[key]
         return self._known[key]
 
     def _of(self, shape: _Shape, maker: _Maker) -> dict[str, str]:
-        """What the webhook adds to such a pod.
-
-        If the first of some that differ only in the image was refused, the others may not be.
-        """
+        """What the webhook adds to such a pod."""
         if (answer := self._answer(shape, maker)) is None:
             return {}
-        found, named, pod = answer.result(), shape.named, shape.pod()
-        if found is None and (alone := self._answer(shape, maker, is_alone=True)):
-            found = alone.result()
-        if found is None:
-            return {}
+        found, named, pod = answer.result() or {}, shape.named, shape.pod()
         if named.kind == "DaemonSet" and not (
             self._others.may_change(named.namespace, pod)
             and _tolerates_one(pod, self._names(pod, named))
@@ -317,6 +294,10 @@ class Trials:
         started = time.monotonic()
         try:
             return self._api.dry_run(path, obj)
+        except Refused as refused:  # a pod of a StatefulSet that is ending
+            if refused.status != _CONFLICT or is_by_admission(refused):
+                raise
+            return self._api.dry_run(path, _unnamed(obj))
         finally:
             with self._lock:
                 slow = max(time.monotonic() - started - _QUICK, 0.0)
@@ -326,24 +307,18 @@ class Trials:
 
 def _pod(obj: Raw, template: Raw) -> Raw:
     """A pod as controllers make it of a template."""
-    metadata = copied(template) | made_by(obj)
+    made = controllers.pod(obj, template)
     if codes_of(template):  # copied from a repaired pod: what comes back is to be what was added
+        metadata = made["metadata"]
         metadata["annotations"] = _without(metadata["annotations"], (REPAIRED,))
-    spec = {**as_map(template.get("spec"))}
-    if claims := _claims(obj):
-        rest = [each for _, each in as_items(spec.get("volumes")) if each.get("name") not in claims]
-        spec["volumes"] = [*claims.values(), *rest]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return made
 
 
-def _claims(obj: Raw) -> dict[str, Raw]:
-    """The volumes that the controller of a StatefulSet adds, by name."""
-    claims = as_items(as_map(obj.get("spec")).get("volumeClaimTemplates"))
-    names = [str(as_map(each.get("metadata")).get("name")) for _, each in claims]
-    return {
-        name: {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-gpu-webhook-report"}}
-        for name in names
-    }
+def _unnamed(obj: Raw) -> Raw:
+    """The object under a name that the API server chooses."""
+    metadata = obj["metadata"]
+    begins = metadata.get("generateName") or f"{metadata['name']}-"
+    return {**obj, "metadata": {**_without(metadata, ("name",)), "generateName": begins}}
 
 
 def _is_of_no_namespace(fault: Fault) -> bool:
@@ -356,29 +331,6 @@ def _is_of_no_namespace(fault: Fault) -> bool:
 def _tolerates_one(pod: Raw, names: set[str]) -> bool:
     """Whether it has a toleration that is for nodes with GPUs, too."""
     return bool({"", _GENERAL, *names} & {str(e.get("key") or "") for e in Pod(pod).tolerations()})
-
-
-def _whole(pod: Raw) -> bytes:
-    """All of a pod but the labels that controllers add, and names of its owner."""
-    labels = _without(labels_of(pod), _OWN_LABELS)
-    owners = pod["metadata"].get("ownerReferences", ())
-    by = [(each.get("apiVersion"), each.get("kind")) for _, each in as_items(owners)]
-    return as_json([by, {**copied(pod), "labels": labels}, pod["spec"]], orjson.OPT_SORT_KEYS)
-
-
-def _around(maker: Raw) -> bytes:
-    """What others may decide by in an object that makes pods, besides the template."""
-    labels = _without(labels_of(maker), _OWN_LABELS)
-    spec = _without(maker["spec"], ("template", "selector"))
-    return as_json([labels, annotations_of(maker), spec], orjson.OPT_SORT_KEYS)
-
-
-def _decisive(pod: Raw) -> bytes:
-    """All of a pod but what neither the webhook nor the scheduler reads."""
-    spec = {**pod["spec"]}
-    for kind in KINDS:
-        spec[kind] = [_without(each, _OWN_FIELDS) for _, each in as_items(spec.get(kind))]
-    return _whole({**pod, "spec": spec})
 
 
 def _without(holder: Raw, members: Container[str]) -> Raw:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from webhook.cluster import controllers
 from webhook.cluster.objects import KINDS, reference
 from webhook.kube.pod import KINDS as CONTAINERS
-from webhook.kube.pod import as_items, as_map, controller_of, labels_of
+from webhook.kube.pod import annotations_of, as_items, as_map, labels_of
 from webhook.kube.pointer import value_at
 
 if TYPE_CHECKING:
@@ -28,18 +29,9 @@ DENIED = re.compile(
     r"admission webhook \".*\" denied the request|ValidatingAdmissionPolicy .* denied request"
 )
 
-# The name is the same for all, so that refusals are; nothing is stored.
-NAME = "gpu-webhook-report"
-# An object that does not exist may be named as the owner: a dry run is accepted, and not stored.
-_NO_UID = "00000000-0000-4000-8000-000000000000"
-_BETWEEN = {  # kinds whose pods are made by an object in between
-    "Deployment": ("apps/v1", "ReplicaSet"),
-    "Rollout": ("apps/v1", "ReplicaSet"),
-    "DeploymentConfig": ("v1", "ReplicationController"),
-    "CronJob": ("batch/v1", "Job"),
-}
 JOBS, SETS, STATEFUL_SETS = ("batch", "jobs"), ("apps", "replicasets"), ("apps", "statefulsets")
-_COPIED = ("labels", "annotations", "finalizers")  # by the controllers, of the metadata
+# The second is of the plugin OwnerReferencesPermissionEnforcement.
+_NO_RIGHT = ("cannot create resource", "cannot set blockOwnerDeletion")
 _ENDING = ("Never", "OnFailure")
 RESTRICTED: Raw = {  # of a container: what Pod Security and policies ask for
     "allowPrivilegeEscalation": False,
@@ -51,33 +43,10 @@ RESTRICTED: Raw = {  # of a container: what Pod Security and policies ask for
 _PLAIN = ("tolerations", "nodeSelector", "affinity", "schedulerName")  # of the spec
 _NOT_PLAIN = ("ports", "resources", "securityContext", "volumeDevices", "volumeMounts")
 _STANDARD = ("cpu", "memory", "ephemeral-storage", "hugepages-")  # of which others decide nothing
-_OF_OWNER = ("apiVersion", "kind", "name", "uid", "controller")
-
-
-def made_by(obj: Raw) -> Raw:
-    """The name with its beginning, and the owner. A pod keeps its own; a PodTemplate makes none."""
-    named = reference(obj)
-    if named.kind in {"Pod", "PodTemplate"}:
-        owner = controller_of(as_map(obj.get("metadata")))
-        owner = {member: owner[member] for member in _OF_OWNER if member in owner}
-        return of(owner.get("name") or named.name, owner)
-    version, kind = _BETWEEN.get(named.kind, (obj.get("apiVersion"), named.kind))
-    name = f"{named.name}-gpu-webhook" if named.kind in _BETWEEN else named.name
-    uid = named.uid if named.uid and name == named.name else _NO_UID
-    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
-    return of(name, owner)
-
-
-def of(owner_name: str, owner: Raw) -> Raw:
-    """As all controllers do it, but for the name."""
-    owners = {"ownerReferences": [owner]} if owner else {}
-    return {"name": NAME, "generateName": f"{owner_name}-", **owners}
-
-
-def of_replica_set(name: str) -> Raw:
-    """The same for a ReplicaSet of this name, which need not exist; the pod has the same name."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}}
-    return made_by(owner) | {"name": name}
+# The controller of a Deployment does not copy these annotations, or writes its own.
+_NOT_COPIED = ("kubectl.kubernetes.io/last-applied-configuration", "deprecated.deployment.")
+_OF_DEPLOYMENT = "deployment.kubernetes.io/"
+_SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 def may_make_pods(obj: Raw, at: Path) -> Iterator[tuple[tuple[str, str], Raw]]:
@@ -88,11 +57,9 @@ def may_make_pods(obj: Raw, at: Path) -> Iterator[tuple[tuple[str, str], Raw]]:
     named, template = reference(obj), as_map(value_at(obj, at))
     spec = as_map(obj.get("spec"))
     if (named.group, named.kind) == ("batch", "CronJob"):
-        job = as_map(spec.get("jobTemplate"))
-        yield JOBS, _job(obj, job, as_map(job.get("spec")))
+        yield JOBS, _of_cron_job(obj, as_map(spec.get("jobTemplate")))
     elif (named.group, named.kind) == ("apps", "Deployment"):
-        held = {"replicas": 0, "selector": spec.get("selector"), "template": template}
-        yield SETS, _made("apps/v1", "ReplicaSet", obj, {"labels": labels_of(template)}, held)
+        yield SETS, _of_deployment(obj, spec, template)
     elif is_custom(obj):
         if named.group == "jobset.x-k8s.io":  # its templates are those of Jobs
             job = as_map(value_at(obj, at.parent.parent))
@@ -100,9 +67,9 @@ def may_make_pods(obj: Raw, at: Path) -> Iterator[tuple[tuple[str, str], Raw]]:
         else:
             yield JOBS, _job(obj, template, _in_job(template))
         held = _in_set(template)
-        written = as_map(template.get("metadata"))
+        written = as_map(held["template"]["metadata"])
         yield SETS, _made("apps/v1", "ReplicaSet", obj, written, held)
-        held = held | {"serviceName": NAME}
+        held = held | {"serviceName": "pods"}
         yield STATEFUL_SETS, _made("apps/v1", "StatefulSet", obj, written, held)
 
 
@@ -112,17 +79,58 @@ def is_custom(obj: Raw) -> bool:
     return (named.group, named.kind) not in KINDS
 
 
+def _of_cron_job(obj: Raw, written: Raw) -> Raw:
+    job = _job(obj, written, as_map(written.get("spec")))
+    metadata = job["metadata"]
+    metadata["annotations"] = {**annotations_of(job), _SCHEDULED: controllers.MINUTE_BEGINS}
+    return job
+
+
+def _of_deployment(obj: Raw, spec: Raw, template: Raw) -> Raw:
+    """The ReplicaSet that its next template gets."""
+    revision = controllers.of_revision(obj, "")
+    labels = {**labels_of(template), **revision}
+    replicas = spec.get("replicas") or 1
+    own = {
+        "desired-replicas": str(replicas),
+        "max-replicas": str(replicas + 1),  # a roll-out may have some more
+        "revision": annotations_of(obj).get(f"{_OF_DEPLOYMENT}revision", "1"),
+    }
+    annotations = {
+        name: value
+        for name, value in annotations_of(obj).items()
+        if not name.startswith((*_NOT_COPIED, _OF_DEPLOYMENT))
+    }
+    annotations |= {f"{_OF_DEPLOYMENT}{name}": value for name, value in own.items()}
+    selector = as_map(spec.get("selector"))
+    chosen = {**as_map(selector.get("matchLabels")), **revision}
+    metadata = {**controllers.copied(template), "labels": labels}
+    ready = "minReadySeconds"
+    held = {
+        **({ready: spec[ready]} if ready in spec else {}),
+        "replicas": replicas,
+        "selector": {**selector, "matchLabels": chosen},
+        "template": {"metadata": metadata, "spec": as_map(template.get("spec"))},
+    }
+    written = {"labels": labels, "annotations": annotations}
+    return _made("apps/v1", "ReplicaSet", obj, written, held)
+
+
 def _job(obj: Raw, written: Raw, spec: Raw) -> Raw:
     return _made("batch/v1", "Job", obj, as_map(written.get("metadata")), spec)
 
 
 def _made(version: str, kind: str, obj: Raw, written: Raw, spec: Raw) -> Raw:
-    """What the controller of an object makes, with the labels and annotations that are written."""
+    """What the controller of an object makes, with the labels and annotations that are written.
+
+    The API server is asked to make it, so its name is one that is not there.
+    """
     named = reference(obj)
-    copied: Raw = {name: written[name] for name in ("labels", "annotations") if written.get(name)}
-    owner = {"apiVersion": obj.get("apiVersion"), "kind": named.kind, "name": named.name}
-    metadata = of(named.name, {**owner, "uid": named.uid or _NO_UID, "controller": True})
-    return {"apiVersion": version, "kind": kind, "metadata": copied | metadata, "spec": spec}
+    metadata: Raw = {name: written[name] for name in ("labels", "annotations") if written.get(name)}
+    name = controllers.beside(named.name) if is_custom(obj) else controllers.owner_of(obj)["name"]
+    owner = controllers.reference_to(obj.get("apiVersion"), named.kind, named.name, named.uid)
+    metadata |= {"name": name, "ownerReferences": [owner]}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def _in_job(template: Raw) -> Raw:
@@ -130,22 +138,16 @@ def _in_job(template: Raw) -> Raw:
     spec = as_map(template.get("spec"))
     if spec.get("restartPolicy") not in _ENDING:
         spec = {**spec, "restartPolicy": "Never"}
-    return {"template": {"metadata": copied(template), "spec": spec}}
+    return {"template": {"metadata": controllers.copied(template), "spec": spec}}
 
 
 def _in_set(template: Raw) -> Raw:
     """The template in a set, which selects its pods and restarts them for ever."""
     spec = {**as_map(template.get("spec")), "restartPolicy": "Always"}
     spec.pop("activeDeadlineSeconds", None)
-    labels = labels_of(template) or {"pod-template-hash": NAME}
-    metadata = {**copied(template), "labels": labels}
+    labels = {**labels_of(template), controllers.TEMPLATE_HASH: controllers.HASH}
+    metadata = {**controllers.copied(template), "labels": labels}
     return {"selector": {"matchLabels": labels}, "template": {"metadata": metadata, "spec": spec}}
-
-
-def copied(template: Raw) -> Raw:
-    """The metadata of a template that controllers give its pods."""
-    written = as_map(template.get("metadata"))
-    return {name: written[name] for name in _COPIED if name in written}
 
 
 def plain(pod: Raw) -> Raw:
@@ -180,7 +182,7 @@ def is_by_admission(refused: Refused) -> bool:
     """
     said = str(refused)
     is_denied = refused.status == _FORBIDDEN or DENIED.search(said)
-    return bool(is_denied) and "cannot create resource" not in said
+    return bool(is_denied) and not any(each in said for each in _NO_RIGHT)
 
 
 def may_be_accepted_later(refused: Refused) -> bool:

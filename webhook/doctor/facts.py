@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from webhook.cluster import answers, listing
 from webhook.cluster.client import Fault, Refused, address
-from webhook.cluster.made_pods import RESTRICTED, is_by_admission, of_replica_set
+from webhook.cluster.controllers import of_replica_set
+from webhook.cluster.made_pods import RESTRICTED, is_by_admission
 from webhook.core.errors import SettingsError
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.settings import Settings

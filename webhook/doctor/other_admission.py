@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cluster import listing
 from webhook.cluster.client import Fault
+from webhook.cluster.made_pods import JOBS
 from webhook.cluster.objects import Catalogue
 from webhook.doctor.guarding import labelled
 from webhook.doctor.leftovers import OURS
@@ -35,8 +36,8 @@ PODS = ("", "pods")
 class OtherAdmission:
     """Which new pods, and which other new objects, others may change.
 
-    The first that changes a pod was selected by the labels that its template has. So the selectors
-    say it exactly, but for labels that only controllers add.
+    The first that changes a pod was selected by the labels that its controller gives it. So the
+    selectors say it exactly.
     """
 
     def __init__(self, api: Client, facts: Facts, namespaces: Iterable[Raw]) -> None:
@@ -47,6 +48,8 @@ class OtherAdmission:
     def may_change(self, namespace: str, obj: Raw, resource: tuple[str, str] = PODS) -> bool:
         """Whether one of them is asked about this object. Those of unknown namespaces may be."""
         space, labels = self._spaces.get(namespace), labels_of(obj)
+        if resource == JOBS and not labels:  # the API server gives it those of its template
+            labels = labels_of(as_map(as_map(obj.get("spec")).get("template")))
         return any(
             _are_for(resource, rules)
             and all(
