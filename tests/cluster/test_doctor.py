@@ -385,7 +385,7 @@ FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
         partial(first_entry, {"objectSelector": {"matchLabels": {"gpu-repair": "enabled"}}}),
         WARNING,
         {
-            "dry run": "objectSelector of mutating/gpu-webhook does not select these labels: app.",
+            "dry run": "objectSelector of mutating/gpu-webhook does not select these labels: app=",
             "entries": "the objectSelector selects only some objects",
         },
     ),
@@ -680,9 +680,17 @@ def test_a_limit_range_of_pods_that_wants_limits(healthy: Installed, limit: Json
 
 
 _USUAL = (  # what policies on all pods ask for
-    "['name', 'instance'].all(n, 'app.kubernetes.io/' + n in object.metadata.?labels.orValue({}))",
+    (
+        '["name", "instance", "version", "component", "part-of", "managed-by"]'
+        '.all(n, "app.kubernetes.io/" + n in object.metadata.?labels.orValue({}))'
+    ),
     "object.spec.containers.all(c, has(c.readinessProbe) && has(c.livenessProbe))",
     "object.spec.containers.all(c, c.?securityContext.?readOnlyRootFilesystem.orValue(false))",
+    'object.spec.containers.all(c, c.imagePullPolicy == "Always")',
+    "object.spec.securityContext.?runAsUser.orValue(0) >= 1000",
+    "object.spec.securityContext.?runAsGroup.orValue(0) >= 1000",
+    "object.spec.securityContext.?fsGroup.orValue(0) >= 1000",
+    '"app" in object.metadata.labels',
     "!object.spec.?automountServiceAccountToken.orValue(true)",
     "object.spec.?securityContext.?runAsNonRoot.orValue(false) == true",
 )

@@ -45,7 +45,7 @@ from tests.doctor.installation import (
 )
 from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan
-from webhook.doctor.facts import legacy_pod
+from webhook.doctor.legacy_trial import legacy_pod
 from webhook.doctor.rights import Right
 from webhook.evaluation.match_conditions import entries as made
 from webhook.settings.file import parse

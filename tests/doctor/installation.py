@@ -16,7 +16,8 @@ from tests.certs.chained import KINDS, chain
 from webhook import __version__
 from webhook.certs.own_certificates import OwnCertificates
 from webhook.certs.renewal import Plan
-from webhook.doctor.facts import Facts, Trial, legacy_pod
+from webhook.doctor.facts import Facts
+from webhook.doctor.legacy_trial import Trial, legacy_pod
 from webhook.settings.file import parse
 
 if TYPE_CHECKING:

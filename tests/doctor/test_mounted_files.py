@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from tests.doctor.installation import shipped
-from webhook.doctor.facts import Facts, Trial, _config_map, _Reader, _settings
+from webhook.doctor.facts import Facts, _config_map, _Reader, _settings
+from webhook.doctor.legacy_trial import Trial
 from webhook.doctor.mounted_files import File, file_of, has_flag
 
 Raw = dict[str, Any]

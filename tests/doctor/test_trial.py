@@ -10,8 +10,9 @@ import pytest
 
 from webhook.cluster.client import Refused
 from webhook.core.settings import Settings
-from webhook.doctor.facts import _Reader, _try, legacy_pod
+from webhook.doctor.legacy_trial import legacy_pod, tried
 
+DEFAULT = {"metadata": {"name": "default"}}
 ALPHA = "alpha.kubernetes.io/nvidia-gpu"
 
 
@@ -20,12 +21,11 @@ class Namespace:
 
     def __init__(self, *refusals: str) -> None:
         self.refusals, self.seen = list(refusals), list[Any]()
-
-    def get(self, _path: str, _query: object) -> bytes:
-        return b'{"metadata": {"name": "default"}}'
+        self.users: list[int] = []
 
     def dry_run(self, _path: str, pod: Any) -> tuple[bytes, list[str]]:
         self.seen.append(copy.deepcopy(pod["spec"]["containers"][0]["resources"]))
+        self.users.append(pod["spec"]["securityContext"].get("runAsUser", 0))
         if self.refusals:
             raise Refused(403, self.refusals.pop(0))
         return json.dumps(pod).encode(), []
@@ -89,7 +89,7 @@ def test_the_pod_asks_for_what_the_namespace_wants(
 ) -> None:
     """It asks for nothing else first: LimitRanges give what they want."""
     api: Any = Namespace(*refusals)
-    made = _try(api, _Reader(api), "default", legacy_pod(Settings()))
+    made = tried(api, DEFAULT, legacy_pod(Settings()))
     assert api.seen[0] == both({ALPHA: "1"})
     assert api.seen[-1] == both({ALPHA: "1", **amounts})
     assert bool(made.pod) is is_made
@@ -99,8 +99,34 @@ def test_the_pod_asks_for_what_the_namespace_wants(
 def test_the_pod_has_what_policies_on_all_pods_usually_ask_for() -> None:
     pod = legacy_pod(Settings())
     (container,) = pod["spec"]["containers"]
-    assert {"app.kubernetes.io/name", "app.kubernetes.io/instance"} <= {*pod["metadata"]["labels"]}
+    recommended = ("name", "instance", "version", "component", "part-of", "managed-by")
+    wanted = {"app", "pod-template-hash", *(f"app.kubernetes.io/{each}" for each in recommended)}
+    assert wanted == {*pod["metadata"]["labels"]}
+    assert container["imagePullPolicy"] == "Always"
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert container["readinessProbe"] != container["livenessProbe"]
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+
+
+IDS = {"runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532}
+USER = 'admission webhook "policies" denied the request: runAsUser must be at least 1000'
+# What it answers first, and which of the pods run as a user of their own.
+USERS: dict[str, tuple[list[str], list[bool]]] = {
+    "nothing is refused": ([], [False]),
+    "a quota, which names what it wants": ([QUOTA], [False, False]),
+    "a policy on users": ([USER], [False, True]),
+    "a policy on users, behind quotas": ([QUOTA, STORAGE, USER], [False, False, False, True]),
+    "a right that is missing": ([RIGHT], [False]),
+}
+
+
+@pytest.mark.parametrize(("refusals", "own"), USERS.values(), ids=USERS)
+def test_the_pod_runs_as_a_user_of_its_own_where_a_policy_may_want_that(
+    refusals: list[str], own: list[bool]
+) -> None:
+    """OpenShift refuses users that are not those of the namespace."""
+    api: Any = Namespace(*refusals)
+    made = tried(api, DEFAULT, legacy_pod(Settings()))
+    assert [each >= 1000 for each in api.users] == own
+    assert (IDS.items() <= made.pod.get("spec", {}).get("securityContext", {}).items()) is own[-1]

@@ -5,21 +5,17 @@ What the API server refuses to show is in `unread`; the checks that need it repo
 
 from __future__ import annotations
 
-import re
-import time
 from base64 import b64decode
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.cluster import answers, listing
 from webhook.cluster.client import Fault, Refused, address
-from webhook.cluster.controllers import of_replica_set
-from webhook.cluster.made_pods import RESTRICTED, is_by_admission
 from webhook.core.errors import SettingsError
-from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.settings import Settings
 from webhook.doctor import rights
 from webhook.doctor.leftovers import called, named
+from webhook.doctor.legacy_trial import Trial, legacy_pod, tried
 from webhook.doctor.mounted_files import SERVER, File, file_of, has_flag, server_of
 from webhook.issuing.objects import SECRET, secret_of
 from webhook.kube.pod import as_items, as_map, is_finished, labels_of
@@ -35,24 +31,10 @@ Raw = dict[str, Any]
 
 T = TypeVar("T")
 GUARD = "gpu-webhook.dev/guard"  # a label: pods of namespaces with "enabled" reach the guard
-_TRIED = "gpu-webhook-doctor"  # the legacy pod
-_TRIALS = 5  # a quota names only what it limits, and each quota and LimitRange refuses alone
-_SMALL = {"cpu": "1m", "memory": "8Mi", "ephemeral-storage": "1Mi"}
-_MINIMUM = re.compile(r"minimum (cpu|memory|ephemeral-storage) usage per \w+ is (\w+(?:\.\w+)?)")
 _ROLES = ("gpu-webhook", SECRET)  # the ClusterRoles of an installation
 _GROUP = ("apis", "admissionregistration.k8s.io", "v1")
 _FORBIDDEN = 403
 _REVIEWS = address("apis", "authorization.k8s.io", "v1", "subjectaccessreviews")
-
-
-class Trial(NamedTuple):
-    """What became of a legacy pod that was created as a dry run."""
-
-    namespace: Raw
-    pod: Raw
-    warnings: tuple[str, ...] = ()
-    seconds: float = 0.0
-    refusal: str = ""  # the answer if it was not created
 
 
 @dataclass(frozen=True)
@@ -210,6 +192,8 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
     pods = reader.all("pods", *here, "pods", selector=labels) if labels else ()
     nodes = _config_map(reader, "inventory_map", namespace, file_of(pod, "--inventory"))
     asked = pods if file_of(pod, "--snapshot") else ()
+    space = reader.one("namespace", *core, "namespaces", tried_in)
+    space = space or {"metadata": {"name": tried_in}}
     return Facts(
         namespace,
         version=reader.one("version", "version"),
@@ -232,7 +216,7 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         root_ca=reader.one("root_ca", *here, "configmaps", "kube-root-ca.crt"),
         missing_rights=missing,
         # Policies may allow the images of one registry only, as they do that of the webhook.
-        trial=_try(api, reader, tried_in, legacy_pod(settings, *images[:1])),
+        trial=tried(api, space, legacy_pod(settings, *images[:1])),
         unread=reader.unread,
         now=api.now(),
     )
@@ -286,62 +270,6 @@ def _server_of(pod: Raw) -> tuple[str, int] | None:
         if port.get("name") == "https" and not is_finished(pod):
             return str(pod["metadata"]["name"]), int(port["containerPort"])
     return None
-
-
-def legacy_pod(settings: Settings, image: str = "example.invalid/none") -> Raw:
-    """A pod that the webhook repairs, and that Pod Security and usual policies accept.
-
-    Where no resource is legacy, it has an annotation that is.
-    """
-    amounts = {next(iter(settings.legacy_resources), settings.gpu_resource): "1"}
-    container = {
-        "name": "main",
-        "image": image,
-        "resources": {"limits": amounts, "requests": amounts},
-        "securityContext": RESTRICTED,
-        "readinessProbe": {"httpGet": {"path": "/", "port": 8080}},
-        "livenessProbe": {"tcpSocket": {"port": 8080}},
-    }
-    # As most pods are made: a policy may refuse those of nobody.
-    metadata = of_replica_set(_TRIED)
-    if not settings.legacy_resources:
-        metadata["annotations"] = {TOLERATIONS_ANNOTATION: "[]"}
-    metadata["labels"] = {f"app.kubernetes.io/{each}": _TRIED for each in ("name", "instance")}
-    secured = {name: RESTRICTED[name] for name in ("runAsNonRoot", "seccompProfile")}
-    spec: Raw = {"automountServiceAccountToken": False, "securityContext": secured}
-    spec["containers"] = [container]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _try(api: Client, reader: _Reader, namespace: str, pod: Raw) -> Trial:
-    """Create it, and again with the amounts that quotas, LimitRanges and policies ask for."""
-    found = reader.one("namespace", "api", "v1", "namespaces", namespace)
-    found = found or {"metadata": {"name": namespace}}
-    path = address("api", "v1", "namespaces", namespace, "pods")
-    resources = pod["spec"]["containers"][0]["resources"]
-    for _ in range(_TRIALS):
-        started = time.monotonic()
-        try:
-            text, warnings = api.dry_run(path, pod)
-        except Refused as refused:
-            made = Trial(found, {}, (), time.monotonic() - started, str(refused))
-            may_want_more = is_by_admission(refused)
-        else:
-            return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
-        amounts = {**_asked_for(made.refusal), **resources["limits"]}
-        amounts |= dict(_MINIMUM.findall(made.refusal))
-        if amounts == resources["limits"] and may_want_more:  # a maximum, or a policy in any words
-            amounts = {**_SMALL, **amounts}
-        if amounts == resources["limits"]:
-            break
-        resources.update(limits=amounts, requests=amounts)
-    return made
-
-
-def _asked_for(refusal: str) -> dict[str, str]:
-    """The amounts without which a quota refuses a pod, as small as they may be."""
-    named = refusal.partition("must specify ")[2]
-    return {name: amount for name, amount in _SMALL.items() if name in named}
 
 
 def _deployed(reader: _Reader, name: str, namespace: str) -> list[Raw]:
