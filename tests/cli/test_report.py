@@ -1060,6 +1060,38 @@ def test_what_a_custom_kind_may_make_is_accepted_by_the_api_server(
     assert [each["metadata"] for each in sets] == [by | {"labels": selected}] * 2
 
 
+def test_a_replica_set_of_a_rollout_has_its_label() -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": TOLERANT}
+    metadata = {"name": "a.b", "namespace": "team"}
+    obj = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": metadata}
+    obj |= {"spec": {"template": template}}
+    at = Place(("spec", "template"))
+    made = [each for _, each in made_pods.may_make_pods(obj, at)]
+    labels = {"a": "b", "rollouts-pod-template-hash": HASH}
+    assert [each["metadata"]["name"] for each in made] == [f"a-b-{HASH}"] * 3
+    assert made[1]["spec"]["selector"] == {"matchLabels": labels}
+
+
+def test_what_a_webhook_says_stays_in_the_gap(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the name of the pod is left out, which is another one each time."""
+    monkeypatch.setattr(facts, "read", lambda *_: webhook_of_others())
+    said = 'admission webhook "w" denied the request: image "x" is forbidden'
+    said = f"{said} in this namespace, and more that is cut off"
+    for image in ("a", "bbbbbbbbbb"):
+        cluster.list_has("Deployment", of_image(image))
+
+    def dry_run(_self: Any, _path: str, pod: Any) -> tuple[bytes, list[str]]:
+        begins = pod["metadata"]["generateName"]
+        raise Refused(403, f'pods "{begins}x7k2p" is forbidden: {said}'[:150])
+
+    monkeypatch.setattr(Client, "dry_run", dry_run)
+    (gap,) = report()[1]["gaps"]
+    names = "team/Deployment/a, team/Deployment/bbbbbbbbbb"
+    assert gap.startswith(f'{UNTRIED} {names}: 403: pods "..." is forbidden: {said[:80]}')
+
+
 def test_the_jobs_of_a_job_set_are_as_it_says(
     cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

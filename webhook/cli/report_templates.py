@@ -71,8 +71,10 @@ _REFUSED = "the legacy pod of `doctor` was refused, so the webhook may not answe
 _LIMITS = ("default", "defaultRequest", "max", "min")  # of which LimitRanger makes defaults
 _UNKNOWN = "?"  # a value of a taint that no toleration can name
 _GENERAL = "nvidia.com/gpu"  # the taint of GPU nodes, whatever they offer
-# A pod has no name before it is stored, so refusals name another one each time.
-_NAMED = re.compile(r'"[^"]*" is (forbidden|invalid)')
+# A pod has no name before it is stored, so refusals name another one each time. The longer it is,
+# the less follows of what is shown.
+_ALIKE = 110  # characters
+_NAMED = re.compile(r'^(\d+: \S+ )"[^"]*"(?= is )')
 
 
 def given(api: Client, settings: Settings) -> Names:
@@ -128,6 +130,7 @@ class Trials:
         is_refused = bool(installed.trial.refusal)
         self._uncalled = _REFUSED if is_refused else "the webhook repairs nothing"
         self._seconds = _SECONDS
+        self._said: dict[str, str] = {}  # refusals, by their beginning
         self._untried: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     def ahead(self, objs: Iterator[Raw]) -> Iterator[Raw]:
@@ -172,7 +175,8 @@ class Trials:
                 found |= self._of(shape, maker)
             except Fault as fault:  # no right to create pods, a quota, no such ServiceAccount
                 if not _is_of_no_namespace(fault):
-                    said = _NAMED.sub(r'"..." is \1', str(fault))
+                    said = _NAMED.sub(r'\1"..."', str(fault))
+                    said = self._said.setdefault(said[:_ALIKE], said)
                     self._untried[said][f"{shape.named.namespace}/{shape.named}"] = None
         return tuple(
             Located(code, message, Status.NOTICE, Place(1, 1, 1, 1))

@@ -66,7 +66,7 @@ def may_make_pods(obj: Raw, at: Path) -> Iterator[tuple[tuple[str, str], Raw]]:
             yield JOBS, _job(obj, job, as_map(job.get("spec")) | _in_job(template))
         else:
             yield JOBS, _job(obj, template, _in_job(template))
-        held = _in_set(template)
+        held = _in_set(obj, template)
         written = as_map(held["template"]["metadata"])
         yield SETS, _made("apps/v1", "ReplicaSet", obj, written, held)
         held = held | {"serviceName": "pods"}
@@ -141,11 +141,13 @@ def _in_job(template: Raw) -> Raw:
     return {"template": {"metadata": controllers.copied(template), "spec": spec}}
 
 
-def _in_set(template: Raw) -> Raw:
+def _in_set(obj: Raw, template: Raw) -> Raw:
     """The template in a set, which selects its pods and restarts them for ever."""
     spec = {**as_map(template.get("spec")), "restartPolicy": "Always"}
     spec.pop("activeDeadlineSeconds", None)
-    labels = {**labels_of(template), controllers.TEMPLATE_HASH: controllers.HASH}
+    hashed = controllers.of_revision(obj, controllers.owner_of(obj)["name"])
+    hashed = hashed or {controllers.TEMPLATE_HASH: controllers.HASH}
+    labels = {**labels_of(template), **hashed}
     metadata = {**controllers.copied(template), "labels": labels}
     return {"selector": {"matchLabels": labels}, "template": {"metadata": metadata, "spec": spec}}
 
