@@ -139,11 +139,20 @@ def together(args: SimpleNamespace, found: list[Judged], plan: Plan) -> list[Jud
     """The results; amounts wait where those that belong to them do."""
     from webhook.formats.legacy_pods import does_amounts
 
-    if not any(does_amounts(each.result) for each in found):
+    if all(each.result.new_text is None for each in found):
         return found
-    from webhook.projects import outside_amounts
+    from webhook.projects import outside_amounts, ytt_overlays
 
     plan = _of_files(args, plan, arguments(args)[0])
+    stay = ytt_overlays.waiting([each.result for each in found], plan)
+    found = [
+        each._replace(result=each.result.undone(stay[each.result.path]))
+        if each.result.path in stay
+        else each
+        for each in found
+    ]
+    if not any(does_amounts(each.result) for each in found):
+        return found
     found = _of_charts(found, plan)
     return _held(found, outside_amounts.waiting([each.result for each in found], plan), plan)
 

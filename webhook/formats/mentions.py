@@ -19,7 +19,7 @@ from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import LAST_APPLIED
 from webhook.kube.pod import as_map
 from webhook.rules import PATTERNS, codes, legacy_resource, model_label
-from webhook.templates import actions
+from webhook.templates import actions, ytt
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import line_start
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.templates.blocks import Arm
     from webhook.yamlpatch.places import Place
 
-_YAML_COMMENT = re.compile(r"(?:^|\s)#")
+_YAML_COMMENT = re.compile(rf"(?:^|\s)(?!{ytt.CODE})#")
 _SLASHES = re.compile(r"(?:^|\s)//")
 _EITHER = re.compile(r"(?:^|\s)(?://|#)")
 _WITH_SLASHES = (

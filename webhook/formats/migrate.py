@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from webhook.files.source import OBJECT, TEMPLATES, Source
 from webhook.formats import legacy_pods
 from webhook.formats.opt_outs import LEFT_ALONE
+from webhook.templates import ytt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Kinds of files whose parts may belong to one pod.
 _OF_PODS = ("yaml", "json", "markdown", *TEMPLATES, OBJECT)
+# Kinds of files that ytt may read.
+_YTT = ("yaml", "kustomize", *TEMPLATES)
 
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:
@@ -43,6 +46,10 @@ def judge_object(path: str, text: str, plan: Plan) -> FileResult:
 
 def _format(source: Source, plan: Plan) -> Format:
     """Imported with the first file of a kind, so that `scan` starts faster."""
+    if source.kind in _YTT and ytt.has_code(source.text):
+        from webhook.formats.templated import migrate
+
+        return migrate
     if source.kind in {"yaml", "json"}:
         return _of_manifests(source, plan)
     if source.kind == OBJECT:

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.core.rule import Trait
+from webhook.core.text_patterns import find
 from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, Status
 from webhook.files.source import Source
 from webhook.formats import fractions, legacy_pods, line_by_line
 from webhook.formats.conditional import migrate_part
 from webhook.formats.mentions import Spans, holds_configuration, lines_reported, mentions, nowhere
 from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
-from webhook.rules import codes, legacy_name_elsewhere
-from webhook.templates import actions
+from webhook.rules import PATTERNS, codes, legacy_name_elsewhere
+from webhook.templates import actions, ytt
 from webhook.templates.regions import Region, manifest_texts, parts
 from webhook.yamlpatch.splice import apply
 
@@ -38,6 +39,10 @@ _BY_THEMSELVES = codes(Trait.SEPARATE)
 
 _MADE_LABEL = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?\{{\{{")
 _UNREAD = "{}, so the rules did not run on it: check it manually"
+_OF_YTT = (
+    "it is a template of ytt (#@), which is not filled in: change it, and compare what ytt prints "
+    "before and after"
+)
 _MAY_BE_LEFT = (
     f"the template decides whether the label {IGNORE} says to leave it alone, so nothing is changed"
 )
@@ -60,7 +65,8 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     if found := fractions.written(source.text, plan.settings, fractions.Known()):
         why = fractions.may_be(f"this file (line {found[0]})", found[1])
         plan = legacy_pods.with_amounts_held(plan, why)
-    regions = parts(template.blanked)
+    whole = Region(0, len(source.text))
+    regions = [whole] if ytt.has_code(source.text) else parts(template.blanked)
     texts = _texts_with_manifests(template, regions)
     done = Done(source, plan, template, texts=texts)
     for region in regions:
@@ -97,6 +103,9 @@ class Done:
     ) -> None:
         """Add one more part; `template` has other actions than those of the whole text."""
         template = template or self.template
+        if ytt.has_code(self.source.text, region.start, region.end):
+            self._add_ytt(region)
+            return
         outcome = migrate_part(self.source, template, region, self.plan, only or self.only)
         if outcome.why:
             # It is unknown which of its pods has the label.
@@ -108,10 +117,7 @@ class Done:
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
             outcome.located += found
             if found or is_left or not self.prose:
-                place = self.source.place(region.start, region.end)
-                why = f"{outcome.why}; {LEFT_ALONE}" if is_left else outcome.why
-                self.skipped.append(Skipped(why, place))
-                self.left_alone += [place] if is_left else []
+                self._skip(region, outcome.why, is_left=is_left)
         else:
             for place in outcome.left_alone:
                 is_made = _MADE_LABEL.search(self.source.excerpt(place)) is not None
@@ -129,6 +135,18 @@ class Done:
         self.reached = max(self.reached, *(each.end for each in outcome.replacements), 0)
         self.replacements += outcome.replacements
         self.located += self._own(outcome.located, region)
+
+    def _add_ytt(self, region: Region) -> None:
+        """Nothing is edited, and no rule runs; the legacy names are mentions."""
+        text = self.source.text[region.start : region.end]
+        is_left = IGNORE in text
+        if is_left or next(find(text, PATTERNS, self.plan.settings), None) is not None:
+            self._skip(region, _OF_YTT, is_left=is_left)
+
+    def _skip(self, region: Region, why: str, *, is_left: bool) -> None:
+        place = self.source.place(region.start, region.end)
+        self.skipped.append(Skipped(f"{why}; {LEFT_ALONE}" if is_left else why, place))
+        self.left_alone += [place] if is_left else []
 
     def _own(self, found: list[Located], region: Region) -> list[Located]:
         """Without those on texts with manifests inside the region: these have their own findings.

@@ -24,6 +24,7 @@ from webhook.files.search import SearchBatch
 from webhook.files.source import STREAM, Source, is_read
 from webhook.formats import kustomization, kustomize
 from webhook.formats.fences import fences
+from webhook.templates import ytt
 from webhook.verifying import charts
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.places import Place
@@ -41,6 +42,7 @@ _OTHERS = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
 }
+_OF_YTT = "it is a template of ytt: compare what ytt prints"
 _HIDDEN = "no rendering shows all of it: add a file of values to the chart with which helm does"
 _NOT_BUILT = "it is a kustomization, and neither kustomize nor kubectl is installed to build it"
 _KINDLESS = "it has a document without a kind, which is no object"
@@ -188,6 +190,8 @@ class _Reader:
             return
         if source.kind == "markdown":
             self._blocks(source, raw)
+        elif source.kind == "yaml" and ytt.has_code(source.text):
+            self._not_read(path, _OF_YTT, raw)
         elif source.kind not in _MANIFESTS:
             why = _OTHERS.get(source.kind, "it is no manifest: its contents are not compared")
             self._not_read(path, why, raw, may_be_applied=source.kind in _OTHERS)
@@ -228,6 +232,8 @@ class _Reader:
         compared = []
         self.side.texts[self._shown(source.path)] = source.text
         for block in fences(source.text):
+            if ytt.has_code(source.text, block.start, block.end):
+                continue
             stream = documents.read(source.text[block.start : block.end])
             made = [*_read(stream)]
             kinds = [obj.get("kind") for obj, _ in made] or [None]
