@@ -377,6 +377,9 @@ MISFITS = [
     pytest.param({"a": 1}, Set(ROOT, {}), id="Set: the object itself"),
     pytest.param({"a": {}}, Append(at("a"), 1), id="Append: to a map"),
     pytest.param({"a": 0}, Append(at("a"), 1), id="Append: to a number"),
+    pytest.param({"a": [["x"]]}, Append(at("a"), 1), id="Append: to a text in brackets"),
+    pytest.param({"a": "x"}, Set(at("a"), {}), id="Set: a map over a text"),
+    pytest.param({"a": [["x"]]}, Set(at("a"), {}), id="Set: a map over a text in brackets"),
     pytest.param({"l": [None]}, Append(at("l", 0), 1), id="Append: to an item that is null"),
     pytest.param({"l": [1]}, Append(at("l", 0, "a"), 1), id="Append: below a number"),
 ]

@@ -27,6 +27,7 @@ def pod(resources: str, rest: str = STAYS) -> str:
 
 
 READS = {"p.yaml.j2": pod("{{ train_res | to_json }}")}
+SHELL = STAYS.replace("{{ model }}", "$M")
 YTT = STAYS.replace('"{{ model }}"', "#@ data.values.model").replace("{", "").replace("}", "")
 YTT = YTT.replace("nodeSelector: ", "nodeSelector:\n    ")
 
@@ -64,6 +65,27 @@ WAIT = {
         "v.yml": RES,
     },
     "a shell variable in braces": {"p.yaml.tmpl": pod("${train_res:-0}"), "v.yml": RES},
+    "a template of ERB": {
+        "p.yaml.erb": pod("<%= @train_res.to_json %>", STAYS.replace("{{ model }}", "<%= m %>")),
+        "v.yml": RES,
+    },
+    "a template of EJS": {"p.yaml.ejs": pod("<%- JSON.stringify(train_res) %>"), "v.yml": RES},
+    "a loop of ERB": {
+        "p.yaml.erb": f"<% train_res.each do |k, v| %>\n{pod('{}')}<% end %>\n",
+        "v.yml": RES,
+    },
+    "a variable of Puppet": {
+        "p.yaml.erb": pod("<%= scope['res'] %>"),
+        "v.yml": f"res: '<%= train_res %>'\n{RES}",
+    },
+    **{
+        f"a placeholder {sign}": {"p.yaml.in": pod(f"'{sign}'", SHELL), "v.yml": RES}
+        for sign in (
+            *("((train_res))", "[[ train_res ]]", "$(train_res)", "#{train_res}#", "__train_res__"),
+            *("@train_res@", "%train_res%", "<<train_res>>"),
+        )
+    },
+    "a list that is no list": {"p.yaml": pod("[[ train_res ]]"), "v.yml": RES},
     "a template of Go": {"p.yaml.tmpl": pod("{{ .train_res | toYaml }}"), "v.yml": RES},
     "a file that is included": {
         "p.yaml.j2": pod("\n{% include 'res.yaml.j2' %}"),

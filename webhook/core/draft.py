@@ -272,12 +272,32 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
             if must_be_there:
                 raise EditError(f"{path} does not exist ({edit})")
             return
+    if why := _misfit(edit, here, holder):
+        raise EditError(f"{path} {why} ({edit})")
+
+
+def _misfit(edit: Edit, here: Any, holder: Any) -> str:
+    """Why an edit does not fit what is there; empty if it does."""
     if isinstance(edit, Append) and not (
         isinstance(here, list) or (here is None and isinstance(holder, dict))
     ):
-        raise EditError(f"{path} is no list ({edit})")
+        return "is no list"
+    if _holds_more(edit) and _is_text(here):
+        return "is a text"
     if isinstance(edit, Rename) and (isinstance(holder, list) or edit.name in holder):
-        raise EditError(f"{path} cannot be called {edit.name} ({edit})")
+        return f"cannot be called {edit.name}"
+    return ""
+
+
+def _holds_more(edit: Edit) -> bool:
+    """Whether it adds to a list, or writes a map."""
+    return isinstance(edit, Append) or (isinstance(edit, Set) and isinstance(edit.value, dict))
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it may stand for a whole field: also `[[ x ]]`, as no list of a pod has lists."""
+    is_list = isinstance(value, list)
+    return isinstance(value, str) or (is_list and any(isinstance(each, list) for each in value))
 
 
 _MISSING = object()

@@ -16,13 +16,15 @@ from webhook.kube.pointer import ROOT, Path
 from webhook.kube.typed import is_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from webhook.core.draft import Draft
     from webhook.core.rule import Context, ObjectRule, Rule
 
     # Returns the finding as it is to be used; None to drop it.
     OnFinding = Callable[[Finding], Finding | None]
+
+_INSERTED = "the field that it writes has another type, as where text is inserted later"
 
 
 def run(  # noqa: PLR0913  # the options of a run
@@ -53,6 +55,7 @@ def run(  # noqa: PLR0913  # the options of a run
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule, mode in asked:
+        found: tuple[Finding, ...] = ()
         try:
             of_choice = cx.was_chosen and Trait.CHOICE in rule.FACTS.traits
             found = tuple(rule.check(pod, chosen if of_choice else cx))
@@ -68,9 +71,20 @@ def run(  # noqa: PLR0913  # the options of a run
         except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
             if is_typed(pod.raw):  # otherwise the pod is malformed
                 failed.append((rule.CODE, error))
+            else:
+                findings.extend(_held(rule, found, cx))
         else:
             findings.extend(found)
     return Verdict(tuple(findings), failed=tuple(failed))
+
+
+def _held(rule: Rule, found: Iterable[Finding], cx: Context) -> Iterator[Finding]:
+    """Findings whose edits do not fit into a manifest: a text may stand for a whole field."""
+    if cx.in_manifest and Trait.LEGACY_PODS in rule.FACTS.traits:
+        for each in found:
+            is_held = each.action == "repaired"
+            held = replace(each, edits=(), severity=Severity.MANUAL, held=_INSERTED)
+            yield held if is_held else each
 
 
 def _as_it_came(pod: Pod, cx: Context, asked: Iterable[tuple[Rule, Mode]]) -> Context:

@@ -63,7 +63,14 @@ def is_selection_unfinished(spec: dict[str, Any]) -> bool:
     """Whether text stands for a whole field that selects the nodes of a pod with this spec."""
     whole = [spec.get(each) for each in ("nodeSelector", "affinity", "tolerations")]
     whole.append(as_map(spec.get("affinity")).get("nodeAffinity"))
-    return any(isinstance(each, str) for each in whole) or not _is_name(spec.get("nodeName"))
+    return any(map(_is_text, whole)) or not _is_name(spec.get("nodeName"))
+
+
+def _is_text(value: Any) -> bool:
+    """Whether text is inserted for a whole field: also `[[ x ]]`, which YAML reads as lists."""
+    return isinstance(value, str) or (
+        isinstance(value, list) and any(isinstance(each, list) for each in value)
+    )
 
 
 def _are_legal(value: Any, is_legal: Callable[[str], bool]) -> bool:

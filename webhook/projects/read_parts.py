@@ -32,11 +32,16 @@ if TYPE_CHECKING:
 
 _LEGACY = codes(Trait.LEGACY_PODS)
 _LINE = "\n"
-# What begins and ends what a template reads: Jinja and Go, ytt, shells and Terraform, ERB.
-_ACTIONS = (("{{", "}}"), ("{%", "%}"), ("#@", "\n"), ("(@", "@)"), ("${", "}"), ("<%", "%>"))
-_VARIABLE = re.compile(r"\$(\w+)")
+# What begins and ends what a template reads: Jinja and Go, ytt, shells and Terraform, ERB and EJS,
+# other programs that insert text.
+_ACTIONS = (
+    *(("{{", "}}"), ("{%", "%}"), ("#@", "\n"), ("(@", "@)"), ("${", "}"), ("<%", "%>")),
+    *(("[[", "]]"), ("((", "))"), ("$(", ")"), ("#{", "}"), ("<<", ">>")),
+)
+_VARIABLE = re.compile(r"\$(\w+)|(?<!\w)(?:__(\w+?)__|@(\w+)@|%(\w+)%)(?!\w)")
 # The last word of a path: of `job.resources` the second, of `resources.items()` the first.
 _READ = re.compile(r"(?<!\w)\w+(?:-+\w+)*(?!\w|-+\w)(?!\.\w+(?![\w(])|\[[\"'\d])")
+_OF_METHODS = "<%"  # Ruby calls a method without parentheses: `res.to_json`
 _WORD = re.compile(r"[\w-]+")
 _FILE = re.compile(r"[\w-]+(?:\.[\w-]+)+")  # the last name in a path
 _DEFINED = re.compile(r"\b(?:define|macro|block|set|def)\s+[\"']?(?:[\w-]+\.)*([\w-]+)")
@@ -48,9 +53,9 @@ _KIND = re.compile(r"^[ \t]*(?:[-{][ \t]*)*[\"']?kind[\"']?[ \t]*:", re.MULTILIN
 _OTHERS = re.compile(r"\|[ \t]*\w+|\$\w+")
 _FIELDS = {"key", "path", "hostPath", "name"}  # around a legacy word; no variables
 _PROGRAM = "other"  # the kind of texts that are only searched
-_TEXTS = (".yaml", ".yml", ".j2", ".jinja", ".jinja2", ".tmpl", ".tpl", ".gotmpl", ".json")
+_TEXTS = (".yaml", ".yml", ".j2", ".jinja", ".jinja2", ".tmpl", ".tpl", ".gotmpl", ".json", ".erb")
 _SET = re.compile(
-    r"^[ \t]*(?:-[ \t]+)?[\"']?([\w-]+)[\"']?[ \t]*[:=](.*(?:\{\{|#@).*)", re.MULTILINE
+    r"^[ \t]*(?:-[ \t]+)?[\"']?([\w-]+)[\"']?[ \t]*[:=](.*(?:\{\{|#@|<%).*)", re.MULTILINE
 )
 
 
@@ -157,7 +162,7 @@ def _names_of(file: str, text: str) -> set[str]:
 
 def _reads(text: str, kind: str = "") -> set[str]:
     """The words and names of files in the actions of a text; in a program all names of files."""
-    found = set(_VARIABLE.findall(text)) if "{{" not in text else set[str]()
+    found = {each for names in _VARIABLE.findall(text) for each in names if "{{" not in text}
     found |= set(_FILE.findall(text)) if kind == _PROGRAM else set()
     for each in _actions(text):
         found.update(_FILE.findall(each), _words(each))
@@ -165,6 +170,8 @@ def _reads(text: str, kind: str = "") -> set[str]:
 
 
 def _words(action: str) -> Iterator[str]:
+    if action.startswith(_OF_METHODS):
+        yield from _WORD.findall(action)
     for each in _READ.findall(_OTHERS.sub("|", action)):
         yield each
         yield from each.split("-")
@@ -181,7 +188,7 @@ def _actions(text: str) -> Iterator[str]:
 
 def _with_actions(file: str, plan: Plan) -> Iterator[str]:
     """The texts with actions in the repository of a file, outside of charts."""
-    for each in named_files.with_words(file, plan, ("{{", "#@")):
+    for each in named_files.with_words(file, plan, ("{{", "#@", "<%")):
         if each.endswith(_TEXTS) and chart_graph.chart_of(each) is None:
             yield text_of(each)
 

@@ -55,10 +55,11 @@ def _left(file: str, plan: Plan) -> str:
         name = os.path.relpath(each)
         source, is_merged = Source.of_text(name, text), _MERGED.search(text) is not None
         for found in migrate_text(source, plan).located:
-            line = source.excerpt(found.place)
-            if found.status is Status.MANUAL and (is_merged or _SIGN in line):
+            place = found.place
+            before = text[source.index(place.line) : source.index(place.line, place.column)]
+            if found.status is Status.MANUAL and (is_merged or _SIGN in before):
                 return (
                     f"ytt may merge it with {name}, in which {found.code} needs manual work (line "
-                    f"{found.place.line}): change them together"
+                    f"{place.line}): change them together"
                 )
     return ""
