@@ -25,6 +25,7 @@ from webhook.projects.seen_amounts import (
     Write,
     is_unlike,
     is_without_limits,
+    item_of,
 )
 from webhook.templates import actions, expressions, written
 from webhook.templates.blocks import Kind
@@ -48,6 +49,7 @@ _KEEPS = _READS | {
     *("trim", "tuple", "uniq", "values"),
 }
 _PARTS = {"keys", "list", "rest", "sortAlpha", "tuple", "uniq", "values"}  # no whole map
+_LISTS = {"list", "tuple"}
 _SAME_AS = _KEEPS - _PARTS - {"and", "coalesce", "default", "first", "last", "or", "ternary"}
 _MERGES = {"merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite"}
 _INCLUDES = {"include", "template"}
@@ -191,7 +193,7 @@ class _File:
         self._set(step, seen)
         if step.kind is Kind.WRITES:
             self._write(step, seen)
-        dot = replace(seen, source=_inside(seen, step.start)) if step.word == "range" else seen
+        dot = seen.inside(step.start) if step.word == "range" else seen
         is_dot = step.word in {"range", "with"}
         if step.kind is Kind.OPENS:
             self._conditions[step.start] = seen.source if isinstance(given, At) else None
@@ -223,10 +225,10 @@ class _File:
         self._variables, self._seen[at] = {"$": at}, dot
 
     def _set(self, step: _Step, seen: Seen) -> None:
-        inside = replace(seen, source=_inside(seen, step.start))
+        inside = seen.inside(step.start)
         may_name = seen.is_parsed or self._uses.may_name(step.expression)
         may_name = may_name and not read_files.is_glob(step.expression)
-        key = replace(seen, source=_inside(seen, step.start, KEY)) if may_name else Seen()
+        key = seen.inside(step.start, KEY) if may_name else Seen()
         given = [seen] if step.word != "range" else [key, inside][-len(step.sets) :]
         for number, (each, made) in enumerate(zip(step.sets, given, strict=False)):
             if step.is_new:
@@ -252,7 +254,7 @@ class _File:
             seen = seen[:1]
         every = Seen()
         for each in seen:
-            every |= each
+            every |= replace(each, items=None)
         if given.name in _READS and (self._uses.leads or self._uses.parsed):
             is_known = bool(every.named) and not every.amounts
             every = Seen() if is_known else replace(ANYTHING, is_parsed=True)
@@ -328,13 +330,17 @@ class _File:
     def _used(self, given: Call, seen: list[Seen], every: Seen) -> Seen:
         """What a function makes of an amount, or of a map with amounts."""
         uses, name = self._uses, given.name
+        if (item := item_of(given, seen)) is not None:
+            return item
         if name in _KEEPS:
             is_changed = every.is_changed or name in _PARTS
             is_item = (every.source or ())[-2:-1] == (ANY,)
             is_same = name in _SAME_AS or (
                 name == "default" and not seen[0].amounts and not is_item
             )
-            return replace(every, is_changed=is_changed, source=every.source if is_same else None)
+            source = every.source if is_same else None
+            items = tuple(seen) if name in _LISTS else None
+            return replace(every, is_changed=is_changed, source=source, items=items)
         if name in _LOOKS | _ASKS:
             is_part = every.is_cut and any(map(self._is_part, every.texts))
             if is_part or not every.texts.isdisjoint(uses.names):
@@ -386,8 +392,3 @@ class _File:
 
     def _where(self, function: str) -> str:
         return f"{self._name} (line {self._text.count(chr(10), 0, self._at) + 1}, {function})"
-
-
-def _inside(seen: Seen, loop: int, part: str = ANY) -> Source | None:
-    """Where an item of a loop is from, or its key."""
-    return None if seen.source is None else (*seen.source, part, loop)

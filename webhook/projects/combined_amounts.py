@@ -55,7 +55,7 @@ def why_unequal(
 def _why_elsewhere(uses: Uses, settings: Settings) -> str:
     """Which action may make something else of the amounts than resources of containers."""
     where = f"{uses.changes} makes something else of them" if uses.changes else ""
-    where = where or known_places.why_elsewhere(uses.written, settings)
+    where = where or known_places.why_elsewhere(uses, settings)
     if not uses.is_legacy or not where:
         return ""
     return (

@@ -14,32 +14,32 @@ from webhook.projects.seen_amounts import ANY, DOT, KEY, map_of
 from webhook.templates.written import ITEM, MADE, section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from webhook.core.settings import Settings
-    from webhook.projects.seen_amounts import Source, Write
+    from webhook.projects.seen_amounts import Source, Uses, Write
     from webhook.templates.written import Manifest, Node, Place
 
 _LIMITS, _REQUESTS = SECTIONS
 _DEEPEST = 16  # named templates in each other
 
 
-def why_elsewhere(written: Sequence[Write], settings: Settings) -> str:
+def why_elsewhere(uses: Uses, settings: Settings) -> str:
     """Which action writes amounts at another place; empty if none does."""
-    for each in written:
+    for each in uses.written:
         if each.seen.is_changed:
             return f"{each.where} makes something else of them"
-    known = _Known(written, settings)
-    return next(filter(None, map(known.why_not, written)), "")
+    known = _Known(uses, settings)
+    return next(filter(None, map(known.why_not, uses.written)), "")
 
 
 class _Known:
-    def __init__(self, written: Sequence[Write], settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, uses: Uses, settings: Settings) -> None:
+        self._uses, self._settings = uses, settings
         self._users: dict[str, list[Write]] = {}
         self._parts: dict[Node, list[Write]] = {}  # keys and values of loops, by their line
         self._sections: dict[Node | Manifest, list[Write]] = {}
-        for each in written:
+        for each in uses.written:
             for name in each.seen.named:
                 self._users.setdefault(name, []).append(each)
             if each.place is not None:
@@ -59,17 +59,31 @@ class _Known:
             return f"{write.where} writes a part of them"
         if not self._is_with_limits(write):
             return f"{write.where} writes them as requests without the same limits"
-        if write.seen.named and not write.seen.is_direct and ANY not in write.seen.named:
+        if write.seen.named and not write.seen.is_direct:
             return ""  # what those write is looked at by itself
-        for last, keys in self._places(write):
-            if not keys and ANY in write.seen.named and _is_on_top(last):
-                continue
+        last = self._elsewhere(write)
+        if last is None or self._is_above_sections(write):
+            return ""
+        manifest = last.place.manifest if last.place is not None else None
+        kinds = " or ".join(map(_shown, manifest.kinds if manifest else ())) or "a text"
+        elsewhere = "elsewhere than into the resources of a container"
+        return f"{last.where} may write them {elsewhere}, in {kinds}"
+
+    def _is_above_sections(self, write: Write) -> bool:
+        """Whether it writes values in which all amounts are in resources of containers there."""
+        below = {
+            tuple(ITEM if isinstance(each, int) else each for each in way)
+            for way in self._uses.below(write.seen.source)
+        }
+        return bool(below) and all(self._elsewhere(write, way) is None for way in below)
+
+    def _elsewhere(self, write: Write, below: tuple[str, ...] = ()) -> Write | None:
+        """The action that writes it elsewhere than in a section, if it has these keys below."""
+        for last, keys in self._places(write, below):
             manifest = last.place.manifest if last.place is not None else None
             if manifest is None or not section(manifest, _whole(keys), self._settings):
-                kinds = " or ".join(map(_shown, manifest.kinds if manifest else ())) or "a text"
-                elsewhere = "elsewhere than into the resources of a container"
-                return f"{last.where} may write them {elsewhere}, in {kinds}"
-        return ""
+                return last
+        return None
 
     def _places(
         self, write: Write, below: tuple[str, ...] = (), column: int = 0, depth: int = 0
@@ -84,15 +98,20 @@ class _Known:
             yield write, ()
         elif place.manifest.kinds or not place.manifest.named:
             yield write, (*keys, *below)
-            users = self._users.get(place.manifest.named, ())
+            users = self._users_of(place.manifest.named)
             yield from ((each, ()) for each in users if not _is_on_top(each))
         else:
             named, base = place.manifest.named, place.base(column)
             source = write.seen.source if depth == 0 else None
-            for user in (*self._users.get(named, ()), *self._users.get(ANY, ())):
+            for user in self._users_of(named):
                 if user.seen.given is not None and not _is_given(source, user.seen.given):
                     continue
                 yield from self._places(user, (*keys, *below), base, depth + 1)
+
+    def _users_of(self, named: str) -> Iterator[Write]:
+        """The actions that may include a named template; none if it is no template's name."""
+        if named:
+            yield from (*self._users.get(named, ()), *self._users.get(ANY, ()))
 
     def _is_pair(self, write: Write) -> bool:
         """Whether a part of a loop is written with the other: `{{ $key }}: {{ $value }}`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from webhook.kube.pod import SECTIONS
 from webhook.kube.walk import walk
-from webhook.templates.expressions import At, Text
+from webhook.templates.expressions import At, Constant, Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,10 +35,16 @@ class Seen:
     named: frozenset[str] = frozenset()  # templates that write it
     given: frozenset[str] | None = None  # members of a new map that have amounts, if known
     source: Source | None = None  # the only place that the amounts are from
+    items: tuple[Seen, ...] | None = None  # of a list that an action makes
 
     def __or__(self, other: Seen) -> Seen:
         one, both = (self if self.amounts else other), self.amounts and other.amounts
         is_same = not both or (self.source, self.given) == (other.source, other.given)
+        items = one.items
+        if both and items is not None:
+            of_other = other.items or ()
+            is_like = len(items) == len(of_other)
+            items = tuple(map(or_, items, of_other)) if is_like else None
         return Seen(
             self.amounts or other.amounts,
             self.texts | other.texts,
@@ -48,7 +55,18 @@ class Seen:
             self.named | other.named,
             given=one.given if is_same else None,
             source=one.source if is_same else None,
+            items=items,
         )
+
+    @property
+    def size(self) -> int:
+        """How often it has amounts: in whole, and by its items."""
+        return self.amounts + sum(each.amounts for each in self.items or ())
+
+    def inside(self, loop: int, part: str = ANY) -> Seen:
+        """An item of it in a loop, or its key."""
+        source = None if self.source is None else (*self.source, part, loop)
+        return replace(self, source=source, items=None)
 
 
 ANYTHING = Seen(amounts=True, is_direct=True)
@@ -71,6 +89,7 @@ class Uses:
     names: tuple[str, ...]  # of the resource, before and after
     leads: set[str] = field(default_factory=set)  # members that are amounts, or have some inside
     parsed: set[str] = field(default_factory=set)  # the same, in maps that are read from texts
+    ways: set[tuple[str | int, ...]] = field(default_factory=set)  # to amounts, in values
     holders: set[str] = field(default_factory=lambda: {*SECTIONS})  # members of amounts or sections
     names_in: dict[str, frozenset[str]] = field(default_factory=dict)  # by members: names in them
     bare: frozenset[str] = frozenset()  # names that named templates write
@@ -89,7 +108,7 @@ class Uses:
 
     @property
     def size(self) -> int:
-        return len(self.leads) + len(self.writes) + sum(each.amounts for each in self.dots.values())
+        return len(self.leads) + len(self.writes) + sum(each.size for each in self.dots.values())
 
     @property
     def place(self) -> str:
@@ -100,6 +119,7 @@ class Uses:
         for at, value in walk(data):
             if at[-1:] and at[-1] in self.names:
                 members = {*map(str, at), "Values"}
+                self.ways.add(tuple(at[:-1]))
                 self.is_legacy |= at[-1] != self.names[-1]
                 self.leads |= members if members.isdisjoint(SECTIONS) else members | {*SECTIONS}
                 *_, above, holder = ("", "Values", *map(str, at[:-1]))
@@ -107,6 +127,23 @@ class Uses:
             elif at and isinstance(value, str) and value in self.names:
                 said = self.names_in.get(str(at[-1]), frozenset())
                 self.names_in[str(at[-1])] = said | {value}
+
+    def below(self, source: Source | None) -> set[tuple[str | int, ...]]:
+        """The ways to the amounts in the values of this source, from there; none if not known.
+
+        Values of a chart may be below others, in those of a chart around it.
+        """
+        if not source or source[:2] != ("$", "Values") or KEY in source:
+            return set()
+        members = [each for each in source[2:] if isinstance(each, str)]
+        return {
+            way[at + len(members) :]
+            for way in self.ways
+            for at in range(len(way) - len(members) + 1 if members else 0)
+            if all(
+                asked in {ANY, str(said)} for asked, said in zip(members, way[at:], strict=False)
+            )
+        }
 
     def may_name(self, given: Expression | None) -> bool:
         """Whether keys of a map may be names of amounts, not of what has them further inside."""
@@ -131,6 +168,17 @@ def is_unlike(given: Sequence[Expression], seen: Sequence[Seen]) -> bool:
             sources[name.value] = map_of(value.source)
     limits = sources.get("limits")
     return "requests" in sources and (limits is None or limits != sources["requests"])
+
+
+def item_of(given: Call, seen: Sequence[Seen]) -> Seen | None:
+    """The item that a call gives of a list that an action made; None if that is not known."""
+    items, last = seen[0].items if seen else None, given.arguments[-1:]
+    if items is None or given.name not in {"first", "index", "last"}:
+        return None
+    at = {"first": "0", "last": f"{len(items) - 1}"}.get(given.name, "")
+    if len(seen) == 2 and isinstance(last[0], Constant):  # noqa: PLR2004
+        at = last[0].value
+    return replace(items[int(at)], source=None) if at in map(str, range(len(items))) else None
 
 
 def is_without_limits(given: Call) -> bool:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from webhook.yamlpatch.documents import Document
 
 _INDENTED = re.compile(r"\bn?indent[ (]+(?P<by>[0-9]{1,4})")
+_LAST_INDENT = re.compile(
+    r"(?:\|\s*n?indent\s+(?P<by>[0-9]{1,4})"
+    r"|\{\{-?\s*n?indent\s+(?P<of>[0-9]{1,4})\s+\([^|]*\))\s*-?\}\}\Z"
+)
 
 
 class OpenPlaces:
@@ -75,8 +79,17 @@ def _says(node: Node | None) -> bool:
 
 def named_indent(text: str, action: Action) -> int | None:
     """The column that the action names for its lines, if it names one."""
+    column = last_indent(text, action)
+    if column is not None:
+        return column
     said = _INDENTED.search(text, action.start, action.end)
     return int(said["by"]) if said is not None else None
+
+
+def last_indent(text: str, action: Action) -> int | None:
+    """The column in which all lines of the action begin, if it moves the whole of its text."""
+    said = _LAST_INDENT.search(text, action.start, action.end)
+    return int(said["by"] or said["of"]) if said is not None else None
 
 
 def _holders(text: str, node: Node, at: int, indent: int) -> Iterator[Node]:

@@ -17,7 +17,7 @@ from webhook.evaluation import workloads
 from webhook.kube.pod import SECTIONS
 from webhook.templates import actions
 from webhook.templates.blocks import Action, Kind
-from webhook.templates.open_places import named_indent
+from webhook.templates.open_places import last_indent, named_indent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
 
 ITEM, MADE = "[]", "{}"  # of a list; a key that an action writes
+_ITEMS = "[...]"  # lines of actions, behind which an item is of the list around them
 RESOURCES = "resources"
 _CONTAINERS = {"containers", "initContainers"}
 SIGN = "@"
@@ -87,7 +88,7 @@ class Place:
             return node
         column = self.column + below
         while node is not None and node.column >= column:
-            if is_item and node.column == column and node.key != ITEM:
+            if is_item and node.column == column and node.key not in {ITEM, _ITEMS}:
                 return node
             node = node.above
         return node
@@ -270,8 +271,10 @@ class _Reader:
         here, end = self._regions[-1], start + len(rest)
         is_whole = not rest.strip(f"{SIGN} ") and self._are_apart(start, end)
         found = [] if column is None or is_whole else [column]
+        are_lines = is_whole
         for each in self._written(start, end):
-            said = named_indent(self._text, each)
+            said, last = named_indent(self._text, each), last_indent(self._text, each)
+            are_lines = are_lines and (last is not None or (said is None and column == 0))
             if column is None and said is None:
                 here.manifest.kinds.append(SIGN)
             at = (column or 0) if said is None else said
@@ -280,7 +283,12 @@ class _Reader:
                 here.manifest, (*here.open_,), here.last, at, is_whole=is_whole and is_apart
             )
             found.append(at)
-        self._push("", min(found, default=0), is_open=False)
+        at = min(found, default=0)
+        around = Place(here.manifest, (), here.last, at).holder(is_item=True)
+        are_items = are_lines and (
+            _may_hold(around, at) if around is not None else bool(here.manifest.named)
+        )
+        self._push(_ITEMS if are_items else "", at, is_open=False)
 
     def _are_apart(self, start: int, end: int) -> bool:
         """Whether the actions here write lines of their own, or only one of them writes."""
@@ -303,12 +311,23 @@ class _Reader:
     def _push(self, key: str, column: int, *, is_open: bool = True) -> Node:
         here = self._regions[-1]
         above = here.last
+        are_items = key in {ITEM, _ITEMS}
         while above is not None and (
-            above.column > column or (above.column == column and (key != ITEM or above.key == ITEM))
+            above.column > column
+            or (above.column == column and (not are_items or above.key in {ITEM, _ITEMS}))
         ):
             above = above.above
         here.last = Node(key, column, above, (*here.open_,), is_open)
         return here.last
+
+
+def _may_hold(around: Node, column: int) -> bool:
+    """Whether an item behind lines in this column is of the list around them.
+
+    In the column of the key they may have another key, which then has that item. In a pod no
+    other list has items with resources: the API server refuses these, or leaves them out.
+    """
+    return around.column < column or around.key in _CONTAINERS
 
 
 def _writes(action: Action) -> bool:
