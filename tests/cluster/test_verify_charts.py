@@ -48,6 +48,15 @@ def amounts(*each: int) -> dict[str, str]:
     return {name: f"resources: {{limits: {{{TODAY}: {amount}}}}}\n" for name, amount in names}
 
 
+CHART_X = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
+
+
+def by_version(other: str, version: str = "apps/v1beta2") -> str:
+    """A template with a pod where the API server has this version, and this text elsewhere."""
+    has = f'.Capabilities.APIVersions.Has "{version}"'
+    return f"{{{{- if {has} }}}}\n{new()}{{{{- else }}}}\n{other}{{{{- end }}}}\n"
+
+
 def fraction(name: str, resource: str) -> dict[str, str]:
     """A chart whose amount is a fraction with the values in this file."""
     template = (new() if resource == TODAY else old()).replace("gpu: 1", "gpu: {{ .Values.gpu }}")
@@ -185,6 +194,21 @@ TABLE: dict[str, tuple[dict[str, str], dict[str, str], int, str]] = {
     "legacy names in a file of any name that helm cannot use as values": (
         {**BASE, "list.yaml": f"- {KEY}\n"}, {**BASE, "list.yaml": f"- {KEY}\n"},
         NOT_PROVABLE, "new/list.yaml: not provable: ",
+    ),
+    "a branch for a version that no API server has, although helm knows it": (
+        {**BASE, "templates/a.yaml": by_version(old())},
+        {**BASE, "templates/a.yaml": by_version(old())},
+        DIFFERENT, "new: Pod/p: different",
+    ),
+    "the same in a chart below it": (
+        {**BASE, "charts/x/Chart.yaml": CHART_X, "charts/x/templates/a.yaml": by_version(old())},
+        {**BASE, "charts/x/Chart.yaml": CHART_X, "charts/x/templates/a.yaml": by_version(old())},
+        DIFFERENT, "new: Pod/p: different",
+    ),
+    "a branch for a version that API servers have": (
+        {**BASE, "templates/a.yaml": by_version("a: {{ fail `x` }}\n", "apps/v1")},
+        {**BASE, "templates/a.yaml": by_version("a: {{ fail `x` }}\n", "apps/v1")},
+        EQUAL, "new: Pod/p: equal",
     ),
     "a schema of values": (
         {**BASE, "values.schema.json": "{}"}, {**BASE, "values.schema.json": "{}"},

@@ -357,6 +357,36 @@ def test_a_chart_is_rendered_by_helm(verify: Verify, tmp_path: Path) -> None:
     assert verify("old", "old")[0] == DIFFERENT
 
 
+ASKS = '{{{{- if .Capabilities.APIVersions.Has "{version}" }}}}\n# {{{{ end }}}}\n'
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "result"),
+    [
+        ("apps/v1beta2", "1.36", DIFFERENT),
+        ("apps/v1beta2/StatefulSet", "1.36", DIFFERENT),
+        ("apps/v1beta2", "1.15", EQUAL),
+        ("apps/v1", "1.36", EQUAL),
+        ("example.org/v1beta1", "1.36", EQUAL),
+    ],
+    ids=str,
+)
+def test_helm_is_not_asked_for_removed_versions(
+    version: str, target: str, result: int, verify: Verify, tmp_path: Path
+) -> None:
+    """Here helm has each version that the template names, and then prints the new pod."""
+    asks = f'grep -q \'Has "{version}"\' "$3/templates/pod.yaml"'
+    written(tmp_path, {"new.txt": new(), "old.txt": old()})
+    program(
+        tmp_path,
+        "helm",
+        'PATH=/usr/bin:/bin; echo "# Source: x/templates/pod.yaml"; '
+        f'{asks} && cat "{tmp_path}/new.txt" || cat "{tmp_path}/old.txt"',
+    )
+    written(tmp_path / "old", {**CHART, "templates/pod.yaml": ASKS.format(version=version)})
+    assert verify("old", "old", "--target-version", target)[0] == result
+
+
 FAILURES = {
     "the line that begins with error": (
         "echo first >&2; echo 'Error: no such value' >&2; echo last >&2; exit 1",

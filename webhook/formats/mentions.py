@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from functools import lru_cache
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
@@ -15,20 +14,19 @@ from webhook.evaluation.repair_record import ANNOTATION
 from webhook.files.results import Located, Plan, Status
 from webhook.files.source import OBJECT, Source
 from webhook.formats.file_objects import context
+from webhook.formats.old_clusters import OldClusters
 from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import LAST_APPLIED
 from webhook.kube.pod import as_map
 from webhook.rules import PATTERNS, codes, legacy_resource, model_label
-from webhook.templates import actions, ytt
+from webhook.templates import ytt
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import line_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from webhook.core.settings import Settings
-    from webhook.templates.actions import Template
-    from webhook.templates.blocks import Arm
     from webhook.yamlpatch.places import Place
 
 _YAML_COMMENT = re.compile(rf"(?:^|\s)(?!{ytt.CODE})#")
@@ -67,19 +65,10 @@ _LONGEST_DESCRIPTION = 100  # lines
 _BLANKS = re.compile(" *")
 _BLANK_LINE = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _COMMENT_ONLY = re.compile(r"[^\S\n]*#")
-_BEGIN, _END = re.compile(r"(?=\{\{|\{%)"), re.compile(r"(?=\}\}|%\})")
 # Before a resource that a patch in a command asks for; escapes, in a text.
 _ASKS = re.compile(r"\b(?:limits|requests)[\\\"']*[ \t]*:[ \t]*\{[^{}\n]*[\\\"']*$")
 _LONGEST_LIMITS = 500  # characters
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
-# Names in a condition about the Kubernetes version.
-_CLUSTER = re.compile(
-    r"\bCapabilities\b|\bsemver(?:Compare)?\b|kube_?-?version|k8s_?version|api_?versions?\b"
-    r"|isStable|supportsIngress",
-    re.IGNORECASE,
-)
-_VARIABLE = re.compile(r"\$\w+")
-_OF_TODAY = re.compile(r"\b[a-z][\w.]*/v[1-9][0-9]*(?![\w.])")
 # A finding about an annotation or a whole text covers all words in it.
 _OF_TEXTS = codes(Trait.TEXT)
 _VERSIONS = codes(Trait.VERSION)
@@ -104,12 +93,14 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     left_alone: Iterable[Place] = (),
     right: Iterable[tuple[int, int]] = (),
     more: Iterable[Match] = (),
+    written: Sequence[Replacement] = (),
 ) -> Iterator[Located]:
     """The matches of the patterns, and `more`, on lines not in `reported`, unless the rule is off.
 
     In `prose` and in comments they are notices; elsewhere manual. Opted-out pods have none, and
     neither have descriptions of an API, which list all versions, and model labels in spans that are
-    `right`. In JSON, where a whole file may be one line, each line has a match only once.
+    `right`. `written` are the edits of the text. In JSON, where a whole file may be one line, each
+    line has a match only once.
     """
     if _describes_api(source):
         return
@@ -120,7 +111,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     blocks = (_BLOCK_COMMENT,) if has_blocks else ()
     comments = _spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT, *blocks)
     lines = Comments(source.text, sign_of(source))
-    actions_at = _Actions(template)
+    versions = OldClusters(template, plan.target, written)
     records = _spans(source.text, _RECORD)
     labels = Spans(right)
     modes = context({}, plan).modes  # of an object without a namespace
@@ -138,9 +129,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
             continue
         commented = comments.hold(match.start)
         commented = commented or lines.hold(match.start)
-        # A template that checks for an API version does not use it.
-        is_notice = commented or (match.code in _VERSIONS and actions_at.hold(match.start))
-        is_notice = is_notice or _is_for_old_clusters(template, match)
+        is_notice = commented or (match.code in _VERSIONS and versions.hold(match))
         is_notice = is_notice or _is_description(source.text, match.start)
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose(match) and not _is_for_manifest(source.text, match))
@@ -195,19 +184,6 @@ class Spans:
 
 def _spans(text: str, *patterns: re.Pattern[str]) -> Spans:
     return Spans(found.span() for each in patterns for found in each.finditer(text))
-
-
-class _Actions:
-    """The places of the actions of a template."""
-
-    def __init__(self, text: str) -> None:
-        self._begins = [found.start() for found in _BEGIN.finditer(text)]
-        self._ends = [found.start() for found in _END.finditer(text)]
-
-    def hold(self, at: int) -> bool:
-        """Whether this place is inside an action."""
-        begun, ended = (bisect_right(each, at - 2) for each in (self._begins, self._ends))
-        return begun > 0 and (not ended or self._begins[begun - 1] > self._ends[ended - 1])
 
 
 class Comments:
@@ -312,40 +288,6 @@ def _is_for_manifest(text: str, match: Match) -> bool:
         return _API_VERSION.fullmatch(text, line, match.start) is not None
     is_named = match.pattern.name.endswith("-annotation")
     return is_named and _KEY_END.match(text, match.end) is not None
-
-
-def _is_for_old_clusters(text: str, match: Match) -> bool:
-    """Whether a template has it for old clusters, next to a current version for current ones."""
-    template = _template(text) if text and match.code in _VERSIONS else None
-    return template is not None and any(
-        any(
-            _OF_TODAY.search(text, other.start, other.end)
-            for other in block.arms
-            if other is not arm
-        )
-        and any(_asks_for_cluster(template, other) for other in block.arms)
-        for block, arm in template.blocks_around(match.start, match.end)
-    )
-
-
-@lru_cache(maxsize=1)
-def _template(text: str) -> Template | None:
-    """The blocks of the text; None if it has no actions, or if they do not fit together."""
-    template = actions.read_apart(text) if actions.has_actions(text) else None
-    return None if template is None or template.torn else template
-
-
-def _asks_for_cluster(template: Template, arm: Arm) -> bool:
-    """Whether its condition does so, or the definition of a variable in it."""
-    asked = arm.atom or ""
-    if _CLUSTER.search(asked):
-        return True
-    return any(
-        re.match(rf"\s*{re.escape(name)}\s*:?=", inside) and _CLUSTER.search(inside)
-        for name in _VARIABLE.findall(asked)
-        for each in template.actions
-        if (inside := template.text[each.start : each.end].strip("{}-% \t"))
-    )
 
 
 def _is_description(text: str, at: int) -> bool:

@@ -179,6 +179,7 @@ class Done:
             left_alone=self.left_alone,
             right=self.right,
             more=more,
+            written=self.replacements,
         )
         return list(found)
 

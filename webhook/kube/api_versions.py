@@ -37,6 +37,22 @@ def other_successor(obj: Mapping[str, Any], target: Release) -> Successor | None
     return _find(OTHERS, obj, target)
 
 
+def is_served(version: str, target: Release) -> bool | None:
+    """Whether an API server of the target has this version, as Helm names it: `batch/v1/Job`.
+
+    None if the tables do not know it. A version that still has newer kinds, which are off by
+    default, counts as removed with the kinds that all clusters had.
+    """
+    name = version.split("/")
+    at, kind = "/".join(name[:2]), "".join(name[2:3])
+    rows = [*WORKLOADS.items(), *OTHERS.items()]
+    old = [each.removed for (was, of), each in rows if was == at and kind in {"", of}]
+    if old and target >= max(old):
+        return False
+    new = [e.removed for _, e in rows if e.api_version == at and kind in {"", e.kind}]
+    return True if new and target >= max(new) else None
+
+
 def _find(
     table: Mapping[tuple[str, str], Successor], obj: Mapping[str, Any], target: Release
 ) -> Successor | None:

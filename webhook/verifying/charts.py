@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -21,6 +22,7 @@ from webhook.core.text_patterns import END, find
 from webhook.files.reading import text_of
 from webhook.files.source import CHART
 from webhook.formats.mentions import Comments
+from webhook.kube.api_versions import is_served
 from webhook.projects.merged_values import are_values
 from webhook.rules import PATTERNS, codes
 
@@ -33,6 +35,8 @@ _OWN = {CHART, "Chart.lock", "requirements.yaml", "requirements.lock", "values.y
 _ENDINGS = (".yaml", ".yml", ".json")
 _SOURCE = re.compile(r"^# Source: [^/\n]+/(.+)$", re.MULTILINE)
 _COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
+_ASKED = re.compile(r"(?P<before>\bAPIVersions\.Has\s*\(?\s*[\"`])(?P<version>[\w./-]+)")
+_FOLDER = 3  # the place of the chart in the command
 _NOT_COPIED = shutil.ignore_patterns(".git", "node_modules")
 _MOST_IN_PAIRS = 3  # files of values: six more renderings
 _VERSIONS = codes(Trait.VERSION)  # which an API server refuses where they are rendered
@@ -92,6 +96,44 @@ def words(folder: str, minor: int, values: Iterable[str] = ()) -> list[str]:
     version = f"--kube-version=1.{minor}.0"
     made = ["helm", "template", "release", folder, version, "--include-crds"]
     return [*made, *(f"--values={each}" for each in values)]
+
+
+@contextmanager
+def for_target(words: list[str]) -> Iterator[list[str]]:
+    """The command that renders a chart as for a cluster, whose API server has no removed versions.
+
+    Helm has a list of all versions that its client knows, and its flags only add to it. So it
+    renders a copy of the chart, in which the questions name versions that nobody has.
+    """
+    folder, minor = words[_FOLDER], int(words[_FOLDER + 1].split(".")[1])
+    asking = {each: text for each in _templates(folder) if (text := _answered(each, minor))}
+    if not asking:
+        yield words
+        return
+    with tempfile.TemporaryDirectory(prefix="gpu-webhook-") as made:
+        copy = os.path.join(made, "chart")  # noqa: PTH118
+        shutil.copytree(folder, copy, ignore=_NOT_COPIED, ignore_dangling_symlinks=True)
+        for file, text in asking.items():
+            Path(copy, file.relative_to(folder)).write_text(text)
+        yield [*words[:_FOLDER], copy, *words[_FOLDER + 1 :]]
+
+
+def _templates(folder: str) -> Iterator[Path]:
+    return (each for each in Path(folder).rglob("templates/**/*") if each.is_file())
+
+
+def _answered(file: Path, minor: int) -> str:
+    """The template with other names for removed versions in questions; empty if it has none."""
+    text = text_of(str(file))
+    if "APIVersions" not in text:
+        return ""
+
+    def answered(found: re.Match[str]) -> str:
+        is_removed = is_served(found["version"], (1, minor)) is False
+        return f"{found['before']}removed/{found['version']}" if is_removed else found[0]
+
+    new_text = _ASKED.sub(answered, text)
+    return new_text if new_text != text else ""
 
 
 def hidden(

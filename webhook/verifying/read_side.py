@@ -128,7 +128,7 @@ def of_text(path: str, raw: bytes) -> Side:
 def rendered_again(side: Side) -> Side:
     """The side, with what a second run of helm makes of each object of a chart."""
     commands = dict.fromkeys(each.made_by for each in side.found if each.made_by)
-    made = {each: deque(_objects_in(_run([*each])[0])) for each in commands}
+    made = {each: deque(_objects_in(_rendered([*each])[0])) for each in commands}
     found = [
         replace(each, again=made[each.made_by].popleft() if made[each.made_by] else {})
         if each.made_by
@@ -277,7 +277,7 @@ class _Reader:
         failed: dict[tuple[str, ...], str] = {}
         for values in charts.given(chart):
             words = charts.words(chart.folder, minor, values)
-            text, why = _run(words)
+            text, why = _rendered(words)
             if why:
                 failed[values] = why
                 continue
@@ -287,7 +287,7 @@ class _Reader:
 
         def render(copy: charts.Chart) -> str:
             every = (charts.words(copy.folder, minor, each) for each in charts.given(copy))
-            return "".join(_run(each)[0] for each in every)
+            return "".join(_rendered(each)[0] for each in every)
 
         for values, why in failed.items():
             # Values that lack what another file has are used only with that file.
@@ -336,6 +336,12 @@ class _Reader:
     def _shown(self, path: str) -> str:
         label = self.options.label
         return f"{label}:{self._below(path)}" if label else path
+
+
+def _rendered(words: list[str]) -> tuple[str, str]:
+    """What helm prints for a chart; or why it failed."""
+    with charts.for_target(words) as command:
+        return _run(command)
 
 
 def _run(words: list[str]) -> tuple[str, str]:
