@@ -356,17 +356,17 @@ def test_a_read_only_file_is_left_and_told(gpu_webhook: Command, tmp_path: Path)
     assert (tmp_path / "b.yaml").read_text() == MIGRATED
 
 
-# Ctrl-C at the 20th file, in a function that runs before or after the file gets its new text.
+# A signal at the 20th file, in a function that runs before or after the file gets its new text.
 INTERRUPTED = """
 import os, signal, sys
 from itertools import count
 from webhook.cli.main import main
 from webhook.files import atomic_write
-name, files = sys.argv.pop(1), count(1)
+name, number, files = sys.argv.pop(1), int(sys.argv.pop(1)), count(1)
 called = getattr(atomic_write, name)
 def interrupt(*given):
     if next(files) == 20:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
     return called(*given)
 setattr(atomic_write, name, interrupt)
 sys.exit(main())
@@ -380,14 +380,15 @@ sys.exit(main())
         pytest.param("_sync", 20, id="the new text has just got the name of the file"),
     ],
 )
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_what_is_interrupted_leaves_every_file_whole(
-    function: str, files: int, tmp_path: Path
+    function: str, files: int, number: int, tmp_path: Path
 ) -> None:
     """Ctrl-C in the middle of writing: 130, old or new texts, each new one named."""
-    for number in range(40):
-        put(tmp_path, **{f"{number:03}": LEGACY})
+    for each in range(40):
+        put(tmp_path, **{f"{each:03}": LEGACY})
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, function, "migrate", "-w", str(tmp_path)],
+        [sys.executable, "-c", INTERRUPTED, function, str(+number), "migrate", "-w", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         timeout=60,
@@ -395,6 +396,33 @@ def test_what_is_interrupted_leaves_every_file_whole(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     said = "".join(f"gpu-webhook: {tmp_path}/{n:03}.yaml is written\n" for n in range(files))
-    assert (done.returncode, done.stderr.decode()) == (130, said)
+    assert (done.returncode, done.stderr.decode()) == (128 + number, said)
     texts = [path.read_text() for path in sorted(tmp_path.iterdir())]
     assert texts == [MIGRATED] * files + [LEGACY] * (40 - files), "and nothing is left beside them"
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(tmp_path: Path) -> None:
+    """`nohup gpu-webhook migrate -w` goes on."""
+    for each in range(40):
+        put(tmp_path, **{f"{each:03}": LEGACY})
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "_sync", "1", "migrate", "-qw", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    assert done.returncode == 0
+    assert {path.read_text() for path in tmp_path.iterdir()} == {MIGRATED}
+
+
+def test_what_a_killed_run_has_left_is_named(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, a=MIGRATED)
+    (tmp_path / ".a.yaml.gpu-webhook~").write_text("half")
+    (tmp_path / "b.gpu-webhook~").write_text("of another program")
+    done = gpu_webhook("migrate", ".", "-w")
+    assert done.code == 0
+    assert ".a.yaml.gpu-webhook~: skipped: a run that was killed has left this" in done.out
+    assert "b.gpu-webhook~" not in done.out
+    assert gpu_webhook("verify", ".", ".").code == 0

@@ -238,7 +238,6 @@ LISTED = Settings(scope="all-legacy", drivers=Drivers(remove=("/usr/lib/nvidia-3
         pytest.param({LEGACY: 0}, ALL, False, id="from one whose manifest writes 0 of them"),
         pytest.param({"cpu": 1}, Context(LISTED), False, id="if the settings list it"),
         pytest.param({"cpu": 1}, Context(ALL.settings, unsafe=True), False, id="on request"),
-        pytest.param({"cpu": 1}, Context(ALL.settings, is_open=True), False, id="if not known yet"),
         pytest.param({"cpu": 1}, Context(ALL.settings, is_merged=True), False, id="from a part"),
     ],
 )
@@ -515,3 +514,14 @@ def test_of_two_volumes_with_one_name_one_takes_the_mounts() -> None:
 )
 def test_mounts_of_a_program(text: str, found: list[str]) -> None:
     assert [each.found for each in rule.mounts_of_program(text, Settings())] == found
+
+
+def test_the_driver_stays_where_resources_are_inserted_later() -> None:
+    obj = pod(container({"cpu": 1}), volumes=[volume("/usr/lib/nvidia-375")])
+    message = (
+        f"{OLD.format('/usr/lib/nvidia-375')}: whether the pod requests GPUs is not known, and "
+        "without them nothing else brings a driver; delete the volume, or list it in "
+        "drivers.remove of the settings (--config)"
+    )
+    left = reported(VOLUMES / 0 / "hostPath" / "path", message)
+    assert found(rule, obj, Context(ALL.settings, is_open=True)) == [left]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -13,6 +14,9 @@ from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
 from webhook.verifying.comparison import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EQUAL, DIFFERENT, NOT_PROVABLE = Result.EQUAL, Result.DIFFERENT, Result.NOT_PROVABLE
 KEY = "alpha.kubernetes.io/nvidia-gpu"
@@ -51,6 +55,17 @@ def a_list_object(text: str, metadata: str = "{}") -> str:
 
 
 NOTED = f"{{annotations: {{x: '{KEY}'}}}}"
+
+BLOCK_STYLE = f"kind: Pod\nspec:\n  containers:\n  - resources:\n      limits:\n        {KEY}: 2\n"
+CHANGED = BLOCK_STYLE.replace(f"{KEY}: 2", "nvidia.com/gpu: 3")
+DRIVER = "volumes:\n- hostPath:\n    path: /usr/lib/nvidia-375\n"
+HIDDEN: dict[str, Callable[[str], str]] = {
+    "a pod in indented code": indented,
+    "a pod in pre": "<pre>\n{}</pre>\n".format,
+    "a pod in a tag of Jekyll": highlighted,
+    "a pod in an admonition": lambda text: indented(fenced(text), "!!! note\n"),
+    "a pod in front matter": "---\n{}---\n# a\n".format,
+}
 
 # The file, both texts, and what is found: the result of each object or file, and a reason.
 TABLE: dict[str, tuple[str, str, str, list[Result], str]] = {
@@ -153,6 +168,22 @@ TABLE: dict[str, tuple[str, str, str, list[Result], str]] = {
     "front matter": (
         *("a.md", f"---\nx: {LIMITS}\n---\n", f"---\nx: {LIMITS}\n---\n"),
         *([NOT_PROVABLE], BLOCK),
+    ),
+    **{
+        f"{name} that changes": ("a.md", form(BLOCK_STYLE), form(CHANGED), [NOT_PROVABLE], BLOCK)
+        for name, form in HIDDEN.items()
+    },
+    **{
+        f"{name} that is taken out": ("a.md", form(BLOCK_STYLE), "# a\n", [NOT_PROVABLE], BLOCK)
+        for name, form in HIDDEN.items()
+    },
+    "a driver in indented code that changes": (
+        *("a.md", indented(DRIVER), indented(DRIVER.replace("375", "384"))),
+        *([NOT_PROVABLE], BLOCK),
+    ),
+    "a key in prose that changes": (
+        *("a.rst", f"::\n\n  {KEY}: 2\n", f"::\n\n  {KEY.replace('alpha', 'beta')}: 3\n"),
+        *([NOT_PROVABLE], "it is no manifest"),
     ),
     "prose with the legacy name": (
         *("a.md", f"{fenced(old())}It was `{KEY}`.\n", f"{fenced(new())}It was `{KEY}` once.\n"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.commands import COMPLETE, PROGRAM, commands
+from webhook.cli.starting import StoppedError
 from webhook.core.errors import WebhookError
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _print_no_more()
         return _BROKEN_PIPE
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    except KeyboardInterrupt as stop:
+        return stop.code if isinstance(stop, StoppedError) else _INTERRUPTED
     except Exception as error:  # noqa: BLE001  # a traceback does not help users
         return _failed(" ".join(given[:1]), error)
     else:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from webhook.cli import file_command
 from webhook.cli.progress import progress
+from webhook.cli.starting import stopped_by_signals
 from webhook.cli.workers import judge
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, Plan, Report
@@ -36,6 +37,11 @@ def run(args: SimpleNamespace) -> int:
     plan, seen = file_command.plan_of(args), file_command.Seen()
     if STDIN in file_command.arguments(args)[0]:
         return _filter(args, plan)
+    with stopped_by_signals():
+        return _run(args, plan, seen)
+
+
+def _run(args: SimpleNamespace, plan: Plan, seen: file_command.Seen) -> int:
     written: dict[str, bytes] = {}
     try:
         with progress() as show_progress:

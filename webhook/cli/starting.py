@@ -1,4 +1,4 @@
-"""Signals that come while a command that runs for ever starts."""
+"""Signals: those that come while a command that runs for ever starts, and those that stop a run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_HANGUP = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -27,3 +28,30 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class StoppedError(KeyboardInterrupt):
+    """The run is stopped by this signal, as by Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number  # as shells say it
+
+
+@contextlib.contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise StoppedError, unless the caller has them ignored (`nohup`)."""
+    numbers = [
+        each for each in {signal.SIGTERM, _HANGUP} if signal.getsignal(each) is signal.SIG_DFL
+    ]
+    for number in numbers:
+        signal.signal(number, _stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _stop(number: int, _frame: object) -> None:
+    raise StoppedError(number)

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from webhook.files.folder import ORIGINAL
+from webhook.files.folder import ORIGINAL, TEMPORARY
 from webhook.files.reading import UnreadableError, read_regular, why
 
 if sys.platform != "win32":
@@ -255,4 +255,4 @@ def temporary_name(target: str) -> str:
     encoded = os.fsencode(name)
     if len(encoded) > _LONGEST_NAME:
         name = f"{os.fsdecode(encoded[:_LONGEST_NAME])}-{crc32(encoded):08x}"
-    return os.path.join(folder, f".{name}.gpu-webhook~")
+    return os.path.join(folder, f".{name}{TEMPORARY}")

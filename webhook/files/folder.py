@@ -13,7 +13,7 @@ from pathlib import Path
 from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.prefilter import FLAGS
 from webhook.files.reading import why
-from webhook.files.results import FileResult
+from webhook.files.results import FileResult, Skipped
 from webhook.files.source import CHART, is_read
 
 NOT_ENTERED = frozenset({
@@ -23,6 +23,11 @@ NOT_ENTERED = frozenset({
 })  # fmt: skip
 MARKS = frozenset({".git", ".gitignore", ".helmignore", CHART})
 _IGNORE_FILE_BYTES = 1 << 20
+TEMPORARY = ".gpu-webhook~"  # after a dot and the name of a file: its new text, not yet in place
+_LEFT = Skipped(
+    "a run that was killed has left this: the next run that writes the file removes it; remove it "
+    "if no run is at work"
+)
 ORIGINAL = ".orig"  # after the name of a file: what --backup keeps
 
 
@@ -58,6 +63,11 @@ def listed(prefix: str) -> Folder:
                     folder.special[name] = entry.stat(follow_symlinks=False).st_mode
     except OSError as error:
         folder.results.append(FileResult(shown(prefix or os.curdir), error=why(error)))
+    folder.results += [
+        FileResult(shown(prefix + name), skipped=(_LEFT,))
+        for name in folder.files
+        if is_temporary(name)
+    ]
     has_backups = any(name.endswith(ORIGINAL) for name in folder.files)
     backups = {name + ORIGINAL for name in folder.files} if has_backups else set[str]()
     folder.files = [each for each in filter(is_searched, folder.files) if each not in backups]
@@ -123,6 +133,11 @@ def is_searched(name: str) -> bool:
     # macOS stores attributes of the file x in ._x; editors and this program write the next two. A
     # SARIF file is a report on other files, and quotes them: ours has every legacy word.
     return not name.startswith("._") and not name.endswith((".swp", "~", ".sarif"))
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name, or path, is a temporary file of this program."""
+    return name.endswith(TEMPORARY) and os.path.basename(name).startswith(".")  # noqa: PTH119
 
 
 def shown(path: str) -> str:

@@ -15,7 +15,8 @@ device plugin, and it keeps its mounts, unless it requests GPUs itself. With `--
 `/dev/nvidia*` are removed from a pod that requests GPUs. Paths that the active driver profile
 mounts are never removed. A pod that can run as it is gets only warnings from the webhook. A pod in
 which no amount of GPUs is written, not even 0, keeps its mounts in files, too, unless
-`drivers.remove` lists them or `--unsafe` is given: the toolkit brings it no driver.
+`drivers.remove` lists them or `--unsafe` is given: the toolkit brings it no driver. So does one
+whose resources are inserted later (`resources: ${RES}`).
 
 Safety: safe.
 """
@@ -102,9 +103,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             message = f"{_OLD.format(shown)}; {_DELETE}"
             yield Finding(CODE, at, message, severity=Severity.MANUAL)
         elif fate is _Fate.STALE and not _is_brought(pod, cx):
-            message = (
-                f"{_OLD.format(shown)}: the pod requests no GPU, so nothing else brings a driver"
-            )
+            message = f"{_OLD.format(shown)}: {_OPEN if cx.is_open else _NONE}"
             whole = at / "hostPath" / "path"
             yield Finding(CODE, whole, f"{message}; {_DELETE}", severity=Severity.MANUAL)
         elif not cx.may_constrain or name is None:
@@ -153,6 +152,8 @@ def _manages(pod: Pod) -> bool:
 
 _DELETE = "delete the volume, or list it in drivers.remove of the settings (--config)"
 _OLD = "the host path {} looks like an old driver's and is left as it is"
+_NONE = "the pod requests no GPU, so nothing else brings a driver"
+_OPEN = "whether the pod requests GPUs is not known, and without them nothing else brings a driver"
 _LIVES = (
     "the host path {} is where GKE or CCE keeps the driver today and is left as it is; on other "
     "nodes delete the volume, or list it in drivers.remove of the settings (--config)"
@@ -173,7 +174,7 @@ def _is_brought(pod: Pod, cx: Context) -> bool:
     """Whether the container toolkit brings a driver to the pod, as far as that is known."""
     names = {name for each in pod.containers for name, _ in each.amounts()}
     is_of_gpus = cx.stuck or any(cx.settings.names_gpus(name) for name in names)
-    return is_of_gpus or cx.is_open or cx.is_merged or cx.wants_unsafe(CODE)
+    return is_of_gpus or cx.is_merged or cx.wants_unsafe(CODE)
 
 
 def _may_go(pod: Pod, cx: Context) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
@@ -9,21 +10,24 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.errors import InputError
+from webhook.core.text_patterns import find
 from webhook.files import diff, search_words
 from webhook.files.results import Status
 from webhook.files.source import Source
-from webhook.formats.mentions import Spans
+from webhook.formats.mentions import Comments, Spans
 from webhook.formats.migrate import migrate_text
 from webhook.formats.normal_form import normal_form
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import as_map
 from webhook.reports.printing import as_yaml
+from webhook.rules import PATTERNS
 from webhook.verifying.generated_names import generated, without_hashes
 from webhook.verifying.opted_out import OptOuts
 from webhook.verifying.random_values import common, marked, unmarked
 from webhook.verifying.read_side import rendered_again
 from webhook.yamlpatch.places import Place
+from webhook.yamlpatch.style import line_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +45,9 @@ if TYPE_CHECKING:
 _MOST = 8  # places that a sentence names
 _TICK = 1  # seconds, after which also a rendering of the time in seconds is another one
 _FIRST = Place(1, 1, 1, 1)
+# Behind a name that is a key, and before one that is a value.
+_OF_KEY = re.compile(r"[\"']?[ \t]*:(?!\S)")
+_OF_VALUE = re.compile(r"(?:^|[\s{,\"'])[\w./-]+[\"']?[ \t]*:[ \t]+[\"']?$")
 
 
 class NotTaken(Exception):  # noqa: N818  # what happened
@@ -315,7 +322,7 @@ def _unread(old: Iterable[Unread], new: Iterable[Unread], plan: Plan) -> Iterato
     words = search_words.words(plan.settings)
     for below in {**before, **after}:
         sides = [side[below] for side in (before, after) if below in side]
-        if _matters(sides, words, plan):
+        if _matters(sides, words, plan) or _changes(before.get(below), after.get(below), plan):
             each = max(reversed(sides), key=lambda side: side.may_be_applied)
             yield Compared(
                 sides[-1].path,
@@ -337,6 +344,23 @@ def _matters(sides: list[Unread], words: tuple[bytes, ...], plan: Plan) -> bool:
         _is_legacy(each, plan)
         for each in sides
         if each.content is not None and any(word in each.content for word in words)
+    )
+
+
+def _changes(old: Unread | None, new: Unread | None, plan: Plan) -> bool:
+    """Whether a text changes in which a legacy name is written as in a manifest.
+
+    It may be one in a form that is not read, as in indented code; of prose nothing is said.
+    """
+    if old is None or old.content is None or (new is not None and new.content == old.content):
+        return False
+    text = old.content.decode(errors="replace")
+    comments = Comments(text)
+    return any(
+        _OF_KEY.match(text, each.end)
+        or _OF_VALUE.search(text, line_start(text, each.start), each.start)
+        for each in find(text, PATTERNS, plan.settings)
+        if plan.asks(each.code) and not comments.hold(each.start)
     )
 
 

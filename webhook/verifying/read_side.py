@@ -19,6 +19,7 @@ from webhook.core.errors import InputError
 from webhook.core.settings import Settings
 from webhook.evaluation.workloads import objects
 from webhook.files import reading, walk
+from webhook.files.folder import is_temporary
 from webhook.files.results import FileResult
 from webhook.files.search import SearchBatch
 from webhook.files.source import STREAM, Source, is_read
@@ -169,7 +170,7 @@ class _Reader:
         for found in walk.find(walk.Wanted([folder], recursive=True, exclude=self.options.exclude)):
             if isinstance(found, SearchBatch):
                 yield from (prefix + name for prefix, names in found.batch for name in names)
-            elif isinstance(found, FileResult):
+            elif isinstance(found, FileResult) and not is_temporary(found.path):
                 for why in (found.error, *(each.reason for each in found.skipped)):
                     if why:
                         self._not_read(found.path, why)
