@@ -61,15 +61,18 @@ LARGE = {
     "1 GiB": (sparse, "has 1024 MiB or more"),
     "an alias bomb": (written(BOMB), "aliases"),
     "an endless alias": (written(LOOP), "holds itself|recursive|itself"),
-    "brackets 100,000 deep": (written("nvidia: " + "[" * 100_000), "deep"),
-    "maps 1,500 deep": (written("".join(f"{' ' * n}nvidia:\n" for n in range(1_500))), "deep"),
-    "JSON 50,000 deep": (written('{"nvidia":' * 50_000), "deep"),
+    "brackets 100,000 deep": (written("kind: nvidia\na: " + "[" * 100_000), "deep"),
+    "maps 1,500 deep": (
+        written("".join(f"{' ' * n}{'kind' if n else 'nvidia'}:\n" for n in range(1_500))),
+        "deep",
+    ),
+    "JSON 50,000 deep": (written('{"kind": "nvidia", "a":' * 50_000), "deep"),
 }
 SMALL: dict[str, tuple[Callable[[Path], object], str]] = {
     "a broken encoding": (written(b"kind: nvidia \xff\xfe"), "not UTF-8"),
     "an encoding of others": (written(LEGACY.encode("utf-16")), "UTF-16|binary"),
-    "YAML that ends too early": (written("nvidia: [\n"), "expected|parse|YAML"),
-    "a control character": (written("nvidia: \a\n"), "character|YAML"),
+    "YAML that ends too early": (written("kind: nvidia\na: [\n"), "expected|parse|YAML"),
+    "a control character": (written("kind: nvidia \a\n"), "character|YAML"),
     "a link loop": (lambda path: path.symlink_to(path.name), "loop of symbolic links"),
     "a dead link": (lambda path: path.symlink_to("gone"), "is not there|leads nowhere"),
     "a pipe that nobody writes to": (os.mkfifo, "a pipe"),
@@ -226,3 +229,38 @@ def test_names_that_break_lines_break_none(gpu_webhook: Command, tmp_path: Path)
     assert "a\\nb\\x1b[31m.yaml:11:9: GPU101" in done.out
     done = gpu_webhook("migrate", "--check", ".")
     assert done.code == 2
+
+
+# Each is not JSON or YAML, and has a word that some rule looks for.
+NO_MANIFESTS = {
+    "a comma too many": ("version.json", '{"image": "nvidia/cuda:8.0",}\n'),
+    "comments": ("settings.json", '{"image": "nvidia/cuda:8.0" // the base\n}\n'),
+    "names without quotes": ("settings.json", '{image: "nvidia/cuda:8.0"}\n'),
+    "a broken line of several": ("log.json", '{"image": "nvidia/cuda"}\n{"image": \n'),
+    "tabs": ("a.yaml", "a:\n\timage: nvidia/cuda:8.0\n"),
+    "a version for other programs": ("a.yaml", "# apps/v1beta1\na:\n\timage: x\n"),
+    "JSON5": ("a.json5", "{image: 'nvidia/cuda:8.0',}\n"),
+    "JSON with comments": ("a.jsonc", '{"image": "nvidia/cuda:8.0",} // x\n'),
+}
+BROKEN_MANIFESTS = {
+    "a kind": ("a.json", '{"kind":"Pod","image":"nvidia/cuda:8.0",}\n'),
+    "an API version": ("a.yaml", "apiVersion: v1\n\timage: nvidia/cuda:8.0\n"),
+    "a legacy amount": ("a.json", '{"limits": {"alpha.kubernetes.io/nvidia-gpu": 1,}}\n'),
+    "a manifest before it": ("a.yaml", f"{LEGACY}---\na:\n\timage: x\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), NO_MANIFESTS.values(), ids=NO_MANIFESTS)
+def test_broken_data_of_other_programs_is_no_error(
+    name: str, text: str, tmp_path: Path, gpu_webhook: Command
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert gpu_webhook("scan", ".").code == 0
+
+
+@pytest.mark.parametrize(("name", "text"), BROKEN_MANIFESTS.values(), ids=BROKEN_MANIFESTS)
+def test_a_broken_manifest_is_an_error(
+    name: str, text: str, tmp_path: Path, gpu_webhook: Command
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert gpu_webhook("scan", ".").code == 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections import deque
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 # Kinds of files in which every document must be readable.
 _MANIFESTS = ("yaml", "json", "kustomize")
+_OF_MANIFEST = re.compile(r"(?<!\w)(?:apiVersion|kind)[\"']?\s*:")
 _SILENT = "no later run would find the rest in this file, which needs manual changes"
 _OUR_MISTAKE = "a bug in this program: nothing was changed in it; please report it"
 _ALONE = 80  # files
@@ -115,14 +117,18 @@ def _falls_silent(result: FileResult, plan: Plan) -> bool:
 def _whole(result: FileResult, source: Source) -> FileResult:
     """An error if one document of a manifest file is not readable.
 
-    The other documents are migrated.
+    The other documents are migrated. Data for other programs are no error: a document that is like
+    no manifest, in a file in which nothing is to be changed.
     """
     if not result.skipped or source.kind not in _MANIFESTS:
         return result
     from webhook.yamlpatch import documents
 
     unread = documents.read(source.text, json=source.kind == "json").unread
-    if not unread:
+    is_for_us = source.kind == "kustomize" or any(
+        each.status is not Status.NOTICE for each in result.located
+    )
+    if not is_for_us and not any(_OF_MANIFEST.search(source.text, e.start, e.end) for e in unread):
         return result
     parts = f"{len(unread)} of its documents are" if len(unread) > 1 else "one of its documents is"
     first = next((each for each in result.skipped if each.place is not None), None)
