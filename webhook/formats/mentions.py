@@ -15,6 +15,7 @@ from webhook.files.results import Located, Plan, Status
 from webhook.files.source import OBJECT, Source
 from webhook.formats.file_objects import context
 from webhook.formats.old_clusters import OldClusters
+from webhook.formats.packages import Packages
 from webhook.kube.canonical import parsed
 from webhook.kube.managed_fields import LAST_APPLIED
 from webhook.kube.pod import as_map
@@ -98,9 +99,9 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     """The matches of the patterns, and `more`, on lines not in `reported`, unless the rule is off.
 
     In `prose` and in comments they are notices; elsewhere manual. Opted-out pods have none, and
-    neither have descriptions of an API, which list all versions, and model labels in spans that are
-    `right`. `written` are the edits of the text. In JSON, where a whole file may be one line, each
-    line has a match only once.
+    neither have descriptions of an API and lists of packages, which list all versions, and model
+    labels in spans that are `right`. `written` are the edits of the text. In JSON, where a whole
+    file may be one line, each line has a match only once.
     """
     if _describes_api(source):
         return
@@ -113,7 +114,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     lines = Comments(source.text, sign_of(source))
     versions = OldClusters(template, plan.target, written)
     records = _spans(source.text, _RECORD)
-    labels = Spans(right)
+    labels, packages = Spans(right), Packages(source)
     modes = context({}, plan).modes  # of an object without a namespace
     for match in chain(find(source.text, PATTERNS, plan.settings), more):
         place = source.place(match.start, match.end)
@@ -127,9 +128,12 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
             continue
         if match.code == model_label.CODE and labels.hold(match.start):
             continue
+        is_version = match.code in _VERSIONS
+        if is_version and packages.is_list:
+            continue
         commented = comments.hold(match.start)
         commented = commented or lines.hold(match.start)
-        is_notice = commented or (match.code in _VERSIONS and versions.hold(match))
+        is_notice = commented or (is_version and (packages.hold(match) or versions.hold(match)))
         is_notice = is_notice or _is_description(source.text, match.start)
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose(match) and not _is_for_manifest(source.text, match))
