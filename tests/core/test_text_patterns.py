@@ -142,6 +142,14 @@ def test_matches_come_in_order_and_never_overlap() -> None:
     assert all(a.end <= b.start for a, b in pairwise(matches))
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["a line end", "that of Windows"])
+def test_each_line_with_a_word_is_searched_once(end: str) -> None:
+    old = "extensions/v1beta1"
+    text = end.join((f"{old} and {old}, {old}x", "x", f"a: {old}", "", "apps/v1beta1"))
+    starts = [text.index(old), text.index(f"{old},"), text.rindex(old), text.index("apps")]
+    assert [each.start for each in find(text)] == starts
+
+
 def test_only_some_patterns() -> None:
     text = f"{LEGACY} DevicePlugins=true"
     only = tuple(each for each in PATTERNS if each.name == "device-plugins-gate")

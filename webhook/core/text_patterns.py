@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +61,9 @@ class Match:
 
 _SHOWN = 60  # characters of the match that are shown
 
+_OF_LINES = re.compile(
+    r"\\[snWDS]|\[\^|\^|\$|\n"
+)  # what may match the end of a line, or ask for it
 # The end of a name: a longer name may begin with it (nvidia-gpu, nvidia-gpu-name).
 END = r"(?![-\w]|\.\w)"
 NO_EFFECT = "the annotation has had no effect since"
@@ -128,8 +131,8 @@ def find(
         for rank, (pattern, compiled, unless) in enumerate(
             _compiled(patterns, given.legacy_resources, given.models.legacy_label)
         )
-        if not pattern.words or any(map(text.__contains__, pattern.words))
-        for found in compiled.finditer(text)
+        for first, last in _parts(text, pattern)
+        for found in compiled.finditer(text, first, last)
         if unless is None or not unless.search(text)
         if not _is_current(found.group(), given)
     ]
@@ -140,6 +143,26 @@ def find(
             end = found.end()
             advice = pattern.advice.format(gpu=given.gpu_resource, product=given.models.key)
             yield Match(pattern, start, end, found.group(), advice)
+
+
+def _parts(text: str, pattern: Pattern) -> Iterable[tuple[int, int]]:
+    """The parts of the text in which the pattern may match: the lines with one of its words.
+
+    All of the text if it has no words, or may match in several lines.
+    """
+    if not pattern.words:
+        return ((0, len(text)),)
+    if _OF_LINES.search(pattern.text):
+        return ((0, len(text)),) if any(map(text.__contains__, pattern.words)) else ()
+    lines: dict[int, int] = {}  # ends, by starts
+    for word in pattern.words:
+        at = text.find(word)
+        while at >= 0:
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            lines[text.rfind("\n", 0, at) + 1] = end
+            at = text.find(word, end)
+    return lines.items()
 
 
 def _is_current(found: str, settings: Settings) -> bool:

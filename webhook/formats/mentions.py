@@ -108,12 +108,13 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     repeated: set[tuple[int, str]] = set()
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     template = "" if source.kind == OBJECT else source.text
-    has_blocks = source.path.endswith((*_WITH_SLASHES, *_WITH_EITHER))
+    has_blocks = "/*" in source.text and source.path.endswith((*_WITH_SLASHES, *_WITH_EITHER))
     blocks = (_BLOCK_COMMENT,) if has_blocks else ()
     comments = _spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT, *blocks)
     lines = Comments(source.text, sign_of(source))
     versions = OldClusters(template, plan.target, written)
-    records = _spans(source.text, _RECORD)
+    has_record = any(map(source.text.__contains__, _NOTES))
+    records = _spans(source.text, *((_RECORD,) if has_record else ()))
     labels, packages = Spans(right), Packages(source)
     modes = context({}, plan).modes  # of an object without a namespace
     for match in chain(find(source.text, PATTERNS, plan.settings), more):

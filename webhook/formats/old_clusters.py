@@ -30,13 +30,12 @@ class OldClusters:
     def __init__(self, text: str, target: Release, written: Sequence[Replacement]) -> None:
         """For the text with the edits in `written`: what they write counts, as in the next run."""
         self._text, self._target, self._written = text, target, written
-        self._begins = [found.start() for found in _BEGIN.finditer(text)]
-        self._ends = [found.start() for found in _END.finditer(text)]
+        self._has_actions = "{{" in text or "{%" in text
         self._of_today: dict[int, bool] = {}  # by id() of a branch
 
     def hold(self, match: Match) -> bool:
         """Whether the version of this match is only asked for, or in a branch for old clusters."""
-        if not self._begins:
+        if not self._has_actions:
             return False
         is_asked = self._is_inside(match.start) and not self._is_written(match)
         return is_asked or self._is_for_them(match)
@@ -45,6 +44,14 @@ class OldClusters:
         """Whether this place is inside an action."""
         begun, ended = (bisect_right(each, at - 2) for each in (self._begins, self._ends))
         return begun > 0 and (not ended or self._begins[begun - 1] > self._ends[ended - 1])
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [found.start() for found in _BEGIN.finditer(self._text)]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [found.start() for found in _END.finditer(self._text)]
 
     @cached_property
     def _template(self) -> actions.Template:
