@@ -402,6 +402,45 @@ def test_what_no_rule_changed() -> None:
     assert found.why == "spec.containers.image (changed by no rule)"
 
 
+ADDED = "the webhook adds this only to pods that request GPUs"
+OTHERS_TAINT = {"key": "a", "operator": "Exists"}
+OF_ONE_VALUE = {"key": GPU, "operator": "Equal", "value": "x", "effect": "NoSchedule"}
+IN_ADDITION: dict[str, tuple[list[Raw], list[Raw], bool]] = {
+    "a toleration": ([], [GPU_TAINT], True),
+    "beside another one": ([OTHERS_TAINT], [OTHERS_TAINT, GPU_TAINT], True),
+    "one that covers the other one": ([OF_ONE_VALUE], [OF_ONE_VALUE, GPU_TAINT], True),
+    "a toleration that is missing": ([GPU_TAINT], [], False),
+    "one that is covered no longer": ([GPU_TAINT], [OF_ONE_VALUE], False),
+    "another one that is missing": ([OTHERS_TAINT], [GPU_TAINT], False),
+    "a toleration of other nodes": ([], [OTHERS_TAINT], False),
+}
+
+
+def tasks(*pods: Raw) -> Raw:
+    """A custom object with a list of pod templates."""
+    head = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
+    return {**head, "spec": {"tasks": [{"template": {"spec": each["spec"]}} for each in pods]}}
+
+
+@pytest.mark.parametrize(("was", "now", "is_so"), IN_ADDITION.values(), ids=IN_ADDITION)
+@pytest.mark.parametrize("kind", ["a pod", "a list of templates"])
+def test_a_toleration_of_a_pod_without_gpus(
+    kind: str, was: list[Raw], now: list[Raw], is_so: object
+) -> None:
+    old, new = (pod({}, tolerations=each) for each in (was, now))
+    if kind != "a pod":
+        old, new = tasks(old, pod({})), tasks(new, pod({}))
+    (found,) = compared([old], [new])
+    assert found.result is Result.DIFFERENT
+    assert (ADDED in found.why) == is_so
+
+
+def test_templates_that_are_missing_have_no_tolerations() -> None:
+    (found,) = compared([tasks(pod({}), pod({}))], [tasks(pod({}, tolerations=[GPU_TAINT]))])
+    assert found.result is Result.DIFFERENT
+    assert ADDED not in found.why
+
+
 DATA = "has a legacy name, and what other programs make of it is not known"
 
 

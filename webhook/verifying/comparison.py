@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict, deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.core.draft import copied
 from webhook.core.errors import InputError
 from webhook.core.text_patterns import find
+from webhook.evaluation.workloads import templates_of
 from webhook.files import diff, search_words
 from webhook.files.results import Status
 from webhook.files.source import Source
@@ -19,7 +22,8 @@ from webhook.formats.migrate import migrate_text
 from webhook.formats.normal_form import normal_form
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import as_map
+from webhook.kube.pod import as_items, as_map
+from webhook.kube.pointer import Path, value_at
 from webhook.reports.printing import as_yaml
 from webhook.rules import PATTERNS
 from webhook.verifying.generated_names import generated, without_hashes
@@ -202,7 +206,9 @@ def _both(
             return replace(made, result=Result.NOT_PROVABLE, why=another)
     if not places:
         return made
-    only_ours = [each for each in places if _adds_gpu_tolerations(each, wanted, got, plan)]
+    tolerant = _with_gpu_tolerations(wanted, got, plan)
+    left = {*map(_list_of, _differing(tolerant, normal_form(got, plan.settings), ()))}
+    only_ours = [each for each in places if _list_of(each) and _list_of(each) not in left]
     why_different = _sentence(places, old.meant, only_ours)
     return replace(made, result=Result.DIFFERENT, why=why_different, diff=_diff(wanted, got))
 
@@ -257,24 +263,27 @@ def _listed(parts: list[str], of: int) -> str:
     return f"{', '.join(parts)}{more}"
 
 
-def _adds_gpu_tolerations(place: tuple[str, ...], wanted: Raw, got: Raw, plan: Plan) -> bool:
-    """Whether NEW only has tolerations of GPU nodes here in addition."""
-    before, after = (_values(each, place) for each in (wanted, got))
-    added = [each for each in after if each not in before]
-    is_more = len(after) == len(before) + len(added) > len(before)
-    keys = (as_map(each).get("key") for each in added)
-    return (
-        is_more
-        and place[-1:] == ("tolerations",)
-        and all(plan.settings.is_gpu(str(k)) for k in keys)
-    )
+def _list_of(place: tuple[str, ...]) -> tuple[str, ...]:
+    """The place of the tolerations that this one is in; empty if it is in none."""
+    return place[: place.index("tolerations") + 1] if "tolerations" in place else ()
 
 
-def _values(obj: Any, place: tuple[str, ...]) -> list[Any]:
-    """The list at this place; empty if there is none, or if the place is in a list."""
-    for name in place:
-        obj = as_map(obj).get(name)
-    return obj if isinstance(obj, list) else []
+def _with_gpu_tolerations(obj: Raw, other: Raw, plan: Plan) -> Raw:
+    """The normal form of the object with the tolerations of GPU nodes that the other one has."""
+    settings, made = plan.settings, copied(obj)
+    for at in templates_of(made, settings):
+        spec = as_map(as_map(value_at(made, at)).get("spec"))
+        given = spec.get("tolerations")
+        added = [e for _, e in _tolerations(other, at) if settings.is_gpu(str(e.get("key")))]
+        spec["tolerations"] = [*(given if isinstance(given, list) else ()), *added]
+    return normal_form(made, settings)
+
+
+def _tolerations(obj: Raw, at: Path) -> list[tuple[int, Raw]]:
+    """The tolerations of the pod template at this place, if there is one."""
+    with suppress(LookupError, TypeError):
+        return [*as_items(as_map(as_map(value_at(obj, at)).get("spec")).get("tolerations"))]
+    return []
 
 
 def _sentence(
