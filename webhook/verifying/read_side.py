@@ -42,8 +42,8 @@ _MANIFESTS = ("yaml", "json")
 _OTHERS = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
+    "ytt": "it is a template of ytt: compare what ytt prints",
 }
-_OF_YTT = "it is a template of ytt: compare what ytt prints"
 _HIDDEN = "no rendering shows all of it: add a file of values to the chart with which helm does"
 _NOT_BUILT = "it is a kustomization, and neither kustomize nor kubectl is installed to build it"
 _KINDLESS = "it has a document without a kind, which is no object"
@@ -189,24 +189,22 @@ class _Reader:
             content = None if is_read(path) else raw  # kubectl may read what this program cannot
             self._not_read(path, str(error).removeprefix(f"{path}: "), content)
             return
-        if source.kind == "markdown":
+        kind = "ytt" if source.kind == "yaml" and ytt.has_code(source.text) else source.kind
+        if kind == "markdown":
             self._blocks(source, raw)
-        elif source.kind == "yaml" and ytt.has_code(source.text):
-            self._not_read(path, _OF_YTT, raw)
-        elif source.kind not in _MANIFESTS:
-            why = _OTHERS.get(source.kind, "it is no manifest: its contents are not compared")
-            self._not_read(path, why, raw, may_be_applied=source.kind in _OTHERS)
-        elif source.kind == "yaml" and _is_patch(source):
+        elif kind not in _MANIFESTS:
+            why = _OTHERS.get(kind, "it is no manifest: its contents are not compared")
+            self._not_read(path, why, raw, may_be_applied=kind in _OTHERS)
+        elif kind == "yaml" and _is_patch(source):
             self._not_read(path, "it is a patch: compare the kustomization that uses it", raw)
         else:
             self._objects(source, raw)
 
     def _objects(self, source: Source, raw: bytes) -> None:
         """The objects of YAML or JSON. What else has text is a part that is not compared."""
-        text, compared, left = source.text, [], []
+        text, compared, left, why = source.text, [], [], ""
         stream = documents.read(text, json=source.kind == "json")
         self.side.texts[self._shown(source.path)] = text
-        why = ""
         for each in stream.unread:
             why = why or f"line {source.place(each.at, each.at).line} {each.reason}"
             left.append((each.start, each.end))
@@ -222,32 +220,31 @@ class _Reader:
             if not found and document.data is not None:
                 left.append((document.start, document.end))
         if left:
-            content = "\n".join(text[start:end] for start, end in left)
-            self._left(source, raw, why or _KINDLESS, content, compared)
+            parts = "\n".join(text[start:end] for start, end in left)
+            self._left(source, raw, why or _KINDLESS, parts, compared)
         else:
-            content = _without(text, compared)
-            self._left(source, raw, _AROUND, content, compared, may_be_applied=False)
+            rest = _without(text, compared)
+            self._left(source, raw, _AROUND, rest, compared, may_be_applied=False)
 
     def _blocks(self, source: Source, raw: bytes) -> None:
         """The code blocks of a document that are objects. Prose is applied to no cluster."""
         compared = []
         self.side.texts[self._shown(source.path)] = source.text
         for block in fences(source.text):
-            if ytt.has_code(source.text, block.start, block.end):
-                continue
             stream = documents.read(source.text[block.start : block.end])
             made = [*_read(stream)]
-            kinds = [obj.get("kind") for obj, _ in made] or [None]
-            if not stream.unread and all(isinstance(kind, str) for kind in kinds):
+            are_objects = made and all(isinstance(obj.get("kind"), str) for obj, _ in made)
+            are_objects = is_read and not ytt.has_code(source.text, block.start, block.end)
+            if are_objects and not stream.unread:
                 self._found(source, block.start, made)
                 compared.append((block.start, block.end))
-        content = _without(source.text, compared)
-        self._left(source, raw, _OF_BLOCKS, content, compared, may_be_applied=False)
+        rest = _without(source.text, compared)
+        self._left(source, raw, _OF_BLOCKS, rest, compared, may_be_applied=False)
 
     def _found(self, source: Source, at: int, made: list[tuple[Raw, tuple[str, str]]]) -> None:
         """Add objects that begin at this place of a file."""
-        below = self._below(source.path)
-        shown, beside = self._shown(source.path), Path(below).parent.as_posix()
+        below, shown = self._below(source.path), self._shown(source.path)
+        beside = Path(below).parent.as_posix()
         place = source.first_line(source.place(at, at))
         self.side.found += [Found(obj, shown, below, place, beside, *twice) for obj, twice in made]
 
@@ -264,9 +261,8 @@ class _Reader:
         """The part of a file that is not compared."""
         part = content.encode(errors="surrogatepass")
         path, below = self._shown(source.path), self._below(source.path)
-        self.side.unread.append(
-            Unread(path, below, why, part, may_be_applied, raw, tuple(compared))
-        )
+        unread = Unread(path, below, why, part, may_be_applied, raw, tuple(compared))
+        self.side.unread.append(unread)
 
     def chart(self, chart: charts.Chart) -> None:
         """What `helm template` prints for the default values, and with other files of values."""
