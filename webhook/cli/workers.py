@@ -128,7 +128,8 @@ def _whole(result: FileResult, source: Source) -> FileResult:
     is_for_us = source.kind == "kustomize" or any(
         each.status is not Status.NOTICE for each in result.located
     )
-    if not is_for_us and not any(_OF_MANIFEST.search(source.text, e.start, e.end) for e in unread):
+    errors = [e for e in unread if is_for_us or _OF_MANIFEST.search(source.text, e.start, e.end)]
+    if not errors:
         return result
     parts = f"{len(unread)} of its documents are" if len(unread) > 1 else "one of its documents is"
     first = next((each for each in result.skipped if each.place is not None), None)

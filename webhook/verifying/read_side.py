@@ -234,7 +234,7 @@ class _Reader:
             stream = documents.read(source.text[block.start : block.end])
             made = [*_read(stream)]
             are_objects = made and all(isinstance(obj.get("kind"), str) for obj, _ in made)
-            are_objects = is_read and not ytt.has_code(source.text, block.start, block.end)
+            are_objects = are_objects and not ytt.has_code(source.text, block.start, block.end)
             if are_objects and not stream.unread:
                 self._found(source, block.start, made)
                 compared.append((block.start, block.end))
