@@ -525,3 +525,4 @@ def test_the_driver_stays_where_resources_are_inserted_later() -> None:
     )
     left = reported(VOLUMES / 0 / "hostPath" / "path", message)
     assert found(rule, obj, Context(ALL.settings, is_open=True)) == [left]
+    assert found(rule, obj, Context(ALL.settings, is_open=True, is_merged=True)) == [left]

@@ -174,7 +174,7 @@ def _is_brought(pod: Pod, cx: Context) -> bool:
     """Whether the container toolkit brings a driver to the pod, as far as that is known."""
     names = {name for each in pod.containers for name, _ in each.amounts()}
     is_of_gpus = cx.stuck or any(cx.settings.names_gpus(name) for name in names)
-    return is_of_gpus or cx.is_merged or cx.wants_unsafe(CODE)
+    return is_of_gpus or (cx.is_merged and not cx.is_open) or cx.wants_unsafe(CODE)
 
 
 def _may_go(pod: Pod, cx: Context) -> bool:
