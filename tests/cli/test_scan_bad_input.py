@@ -264,3 +264,11 @@ def test_a_broken_manifest_is_an_error(
 ) -> None:
     (tmp_path / name).write_text(text)
     assert gpu_webhook("scan", ".").code == 1
+
+
+def test_a_part_that_is_left_alone_is_no_error(tmp_path: Path, gpu_webhook: Command) -> None:
+    label = '  labels: {gpu-webhook.dev/ignore: "true"}\n'
+    opted_out = LEGACY.replace("metadata:\n", f"metadata:\n{label}", 1)
+    assert opted_out != LEGACY
+    (tmp_path / "a.yaml").write_text(f"{opted_out}---\n{LEGACY}")
+    assert gpu_webhook("scan", ".").code == 2
