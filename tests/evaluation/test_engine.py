@@ -16,7 +16,7 @@ from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.namespace_selection import Selection
 from webhook.core.policy_exceptions import ALLOW
-from webhook.core.rule import Context, Facts, Stage
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.settings import Allowance, Policy, Settings
 from webhook.kube.pointer import ROOT, Path
 
@@ -112,6 +112,37 @@ def test_a_rule_that_raises_changes_nothing_and_the_others_go_on(
     assert (verdict.findings, verdict.patch) == (expected.findings, expected.patch)
     assert pod == without
     assert [(code, type(raised)) for code, raised in verdict.failed] == [("X", error)]
+
+
+OF_LEGACY_PODS = Facts(Stage.REPAIR, traits=Trait.LEGACY_PODS)
+ADDS = Append(Path(("spec", "tolerations")), {"operator": "Exists"})
+
+
+@pytest.mark.parametrize(
+    ("facts", "in_manifest", "severities"),
+    [
+        pytest.param(
+            OF_LEGACY_PODS, True, [Severity.MANUAL, Severity.NOTICE], id="in a file it is manual"
+        ),
+        pytest.param(OF_LEGACY_PODS, False, [], id="no API server sends such a pod"),
+        pytest.param(REPAIR, True, [], id="a rule that others do not wait for"),
+    ],
+)
+def test_a_text_that_stands_for_a_list_to_be_extended_makes_the_edit_manual(
+    facts: Facts, severities: list[Severity], *, in_manifest: bool
+) -> None:
+    def check(_pod: Pod, _cx: Context) -> Iterator[Finding]:
+        yield Finding("A", ROOT, "tolerates", (ADDS,))
+        yield Finding("A", ROOT, "says so", severity=Severity.NOTICE)
+
+    pod = gpu_pod()
+    pod["spec"]["tolerations"] = "${TOLERATIONS}"
+    was = deepcopy(pod)
+    result = run([Rule("A", check, FACTS=facts)], pod, Context(in_manifest=in_manifest))
+    assert pod == was
+    assert [each.severity for each in result.findings] == severities
+    assert all(not each.edits for each in result.findings)
+    assert not result.failed
 
 
 def test_a_pod_that_is_none_of_our_business_meets_no_rule() -> None:

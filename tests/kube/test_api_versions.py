@@ -7,7 +7,13 @@ import re
 import pytest
 
 from webhook.evaluation.workloads import TEMPLATES
-from webhook.kube.api_versions import OTHERS, WORKLOADS, other_successor, workload_successor
+from webhook.kube.api_versions import (
+    OTHERS,
+    WORKLOADS,
+    is_served,
+    other_successor,
+    workload_successor,
+)
 
 TODAY = (1, 36)
 
@@ -56,3 +62,23 @@ def test_the_target_decides(target: tuple[int, int], *, there: bool) -> None:
 def test_objects_without_a_kind_are_nobody_s() -> None:
     assert workload_successor({}, TODAY) is None
     assert other_successor({"apiVersion": 1, "kind": []}, TODAY) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "served"),
+    [
+        pytest.param("apps/v1beta2", TODAY, False, id="removed"),
+        pytest.param("apps/v1beta2", (1, 15), None, id="removed later"),
+        pytest.param("apps/v1beta2/Deployment", TODAY, False, id="a removed kind"),
+        pytest.param("apps/v1", TODAY, True, id="what replaced a removed one"),
+        pytest.param("batch/v1/CronJob", TODAY, True, id="a kind that replaced one"),
+        pytest.param("apps/v1", (1, 5), None, id="not yet the only one"),
+        pytest.param("example.com/v1", TODAY, None, id="of no table"),
+        pytest.param("example.com/v1/Thing", TODAY, None, id="a kind of no table"),
+        pytest.param("v1", TODAY, None, id="the core"),
+    ],
+)
+def test_a_version_is_served_as_far_as_the_tables_know(
+    version: str, target: tuple[int, int], served: object
+) -> None:
+    assert is_served(version, target) is served
