@@ -7,6 +7,7 @@ import copy
 import itertools
 import json
 import time
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 NOW = HEALTHY.now
-EVENTS, LIMIT_RANGES = "/api/v1/events", "/api/v1/limitranges"
+EVENTS, LIMIT_RANGES, METRICS = "/api/v1/events", "/api/v1/limitranges", "/metrics"
 SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
 REFUSE = "validating/gpu-webhook-guard-refuse"
 REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
@@ -64,6 +65,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     with Cluster() as running:
         for path in (EVENTS, LIMIT_RANGES):
             running.say_json(path, {"items": []})
+        running.say(METRICS, 200, b"", Content_Type="text/plain")
         yield running
 
 
@@ -882,7 +884,13 @@ WAYS: dict[str, tuple[Any, Any, dict[str, Any], list[str], int]] = {
         [JOBS, REPLICA_SETS, STATEFUL, PODS, PODS, PODS, PODS],
         LEFT,
     ),
-    "pods, which are tried": (RULES, TOLERANT, {}, [PODS], SAFE),
+    "pods, of which those of Jobs, ReplicaSets and StatefulSets may differ": (
+        RULES,
+        TOLERANT,
+        {},
+        [PODS] * 4,
+        SAFE,
+    ),
     "Jobs, of a template without GPUs": (CHANGES_JOBS, NO_GPU, {}, [], SAFE),
 }
 
@@ -2945,6 +2953,52 @@ def test_the_settings_of_the_installation_decide_what_is_legacy(
     cluster.list_has("Pod", {"metadata": metadata, "spec": {"containers": [container]}})
     code, found = report()
     assert (code, owners(found)) == (LEFT, [("Pod", "a", 1, ["GPU101"])])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gaps"),
+    [
+        pytest.param(
+            {"x.io": 2}, {"x.io": 2}, [], id="older ones: legacy_counts has those of ours"
+        ),
+        pytest.param({"x.io": 2}, {}, [], id="the API server has started again"),
+        pytest.param(
+            {"x.io": 2},
+            {"x.io": 5, "y.io": 1},
+            [
+                "what pods lack: 3 calls of the webhook x.io failed while pods were tried",
+                "what pods lack: 1 calls of the webhook y.io failed while pods were tried",
+            ],
+            id="some while pods were tried",
+        ),
+        pytest.param(
+            None, {"x.io": 1}, ["what pods lack: 1 calls of the webhook x.io"], id="unknown before"
+        ),
+        pytest.param(
+            {},
+            None,
+            ["whether calls of webhooks failed while pods were tried: 403"],
+            id="unknown after",
+        ),
+    ],
+)
+def test_calls_that_fail_while_pods_are_tried_are_a_gap(
+    before: Any, after: Any, gaps: list[str], report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([before, after])
+
+    def failed_open(_api: object) -> Counter[str]:
+        found = next(answers)
+        if found is None:
+            raise Fault("403")
+        return Counter(found)
+
+    monkeypatch.setattr(legacy_counts, "failed_open", failed_open)
+    code, found = report()
+    assert code == (UNKNOWN if gaps else SAFE)
+    assert len(found["gaps"]) == len(gaps)
+    for said, gap in zip(found["gaps"], gaps, strict=True):
+        assert said.startswith(gap)
 
 
 def test_the_page_also_goes_into_files(report: Any, tmp_path: Path) -> None:

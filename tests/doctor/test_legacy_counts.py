@@ -548,3 +548,14 @@ def test_the_last_repair_by_each_rule_that_modern_pods_need() -> None:
     }
     newer = {"GPU299": 7e8}  # only a newer version knows what it does
     assert read(WHOLE, **pages).repairs == {"GPU202": 6e8, **newer}
+
+
+def test_calls_that_failed_open_are_counted_for_each_mutating_webhook() -> None:
+    name = "apiserver_admission_webhook_fail_open_count"
+    page = f"""# TYPE {name} counter
+{name}{{name="x.io",type="admit"}} 2
+{name}{{name="y.io",type="admit"}} 1
+{name}{{name="x.io",type="validating"}} 4
+"""
+    found = legacy_counts.failed_open(Pages({API: page}))  # type: ignore[arg-type]
+    assert found == {"x.io": 2, "y.io": 1}

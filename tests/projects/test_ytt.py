@@ -161,6 +161,8 @@ GO = {
     "an overlay in which nothing is legacy": {"o.yml": OVERLAY["o.yml"].replace(OLD, NEW)},
     "a template that is merged with nothing": {"o.yml": CODE["tolerations"]},
     "plain data values": {"o.yml": VALUES},
+    "an overlay in a guide": {"o.md": f"```yaml\n{OVERLAY['o.yml']}```\n"},
+    "an overlay in a program": {"o.py": f"X = 1\n{OVERLAY['o.yml']}"},
 }
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +43,13 @@ _NOTES = (
     "namespaces that were opted out for a time: the webhook counted nothing there",
     "manifests that were not applied in this time: `gpu-webhook scan FOLDER` finds them",
     "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
-    "what webhooks of others with failurePolicy Ignore change that did not answer meanwhile",
 )
 _HALFWAY = "its roll-out has not ended (`partition: 0` ends it), and its older template"
 _RANGES = "which modern templates get GPUs from a LimitRange"
+_CALLS = (
+    "what pods lack: {:,} calls of the webhook {} failed while pods were tried, and so changed "
+    "none: run the report again when it answers"
+)
 _SPACES = "what is guarded, and what the webhook leaves alone"
 _QUOTAS = "quotas with legacy names, which count nothing with or without the webhook"
 _IDLE = (
@@ -83,6 +88,9 @@ def _read(args: SimpleNamespace) -> Usage:
         ending = [_name(one) for one in namespaces if one["metadata"].get("deletionTimestamp")]
         spared = {*ignored, *ending}
         others = OtherAdmission(api, installed, namespaces)
+        failed = Counter[str]()
+        with suppress(client.Fault):  # legacy_counts has reported it
+            failed = legacy_counts.failed_open(api)
         trials = report_templates.Trials(api, installed, spared, ranges, others)
         plan = Plan(installed.settings, ignored=_NOT_LEGACY)
         scan = scan_cluster.Scan(
@@ -107,6 +115,7 @@ def _read(args: SimpleNamespace) -> Usage:
     notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
     gaps += _halfway(api, scan, spared)
     gaps += trials.gaps()
+    gaps += _failed_meanwhile(api, failed)
     if ignored:
         notes.append(f"namespaces that the webhook leaves alone: {few(ignored)}")
     if ending:
@@ -134,6 +143,18 @@ def _read(args: SimpleNamespace) -> Usage:
         notes=notes,
         checked=scan.seen,
     )
+
+
+def _failed_meanwhile(api: client.Client, before: Counter[str]) -> list[str]:
+    """The webhooks, ours or of others, whose calls failed since then.
+
+    Dry runs do not show that: with `failurePolicy: Ignore` the pod is accepted without them.
+    """
+    try:
+        more = legacy_counts.failed_open(api) - before
+    except client.Fault as fault:
+        return [f"whether calls of webhooks failed while pods were tried: {fault}"]
+    return [_CALLS.format(number, name) for name, number in sorted(more.items())]
 
 
 def _surroundings(

@@ -195,7 +195,8 @@ class Trials:
     def _makers(self, shape: _Shape) -> list[_Maker]:
         """What makes its pods, where others may change that; None is the object as it is.
 
-        What a controller of a custom kind makes is not known, so all of it is tried.
+        What a controller of a custom kind makes is not known, so all of it is tried. Others may
+        change only the pods: by their owner, or by a label of Jobs.
         """
         pod, is_unknown = shape.pod(), is_custom(shape.obj)
         if is_unknown and not self._names(pod, shape.named):
@@ -204,6 +205,10 @@ class Trials:
         for resource, maker in may_make_pods(shape.obj, shape.at):
             if self._others.may_change(shape.named.namespace, maker, resource):
                 found.append(self._made_by(maker, resource, shape.named.namespace))
+            elif is_unknown:
+                made = _pod(maker, as_map(maker["spec"]["template"]))
+                if self._others.may_change(shape.named.namespace, made):
+                    found.append(_ready(made))
         return found or [None]
 
     def _made_by(self, maker: Raw, resource: tuple[str, str], namespace: str) -> Future[Raw]:
@@ -315,6 +320,12 @@ def _pod(obj: Raw, template: Raw) -> Raw:
     if codes_of(template):  # copied from a repaired pod: what comes back is to be what was added
         metadata = made["metadata"]
         metadata["annotations"] = _without(metadata["annotations"], (REPAIRED,))
+    return made
+
+
+def _ready(pod: Raw) -> Future[Raw]:
+    made = Future["Raw"]()
+    made.set_result(pod)
     return made
 
 

@@ -38,8 +38,9 @@ _REVIEWS = "gpu_webhook_reviews_total"
 _USABLE = "gpu_webhook_inventory_usable"
 # Objects for which the API server could not call the webhook, or not find out whether to. Of those
 # that it rejects (failurePolicy: Fail), `no_error` are those that a webhook denied.
+_OPEN = "apiserver_admission_webhook_fail_open_count"
 _FAILED = (
-    "apiserver_admission_webhook_fail_open_count",
+    _OPEN,
     "apiserver_admission_webhook_rejection_count",
     "apiserver_admission_match_condition_evaluation_errors_total",
 )
@@ -211,6 +212,18 @@ def _failed_since(found: Counted, api: Client, facts: Facts) -> float:
         calls = f"{failed:,.0f} call{'s' * (failed != 1)} of the webhook that failed"
         found.gaps.append(f"what came in {calls}; dry runs of `doctor` are among them")
     return _only(samples, _STARTED)
+
+
+def failed_open(api: Client) -> Counter[str]:
+    """How many calls of each mutating webhook failed without a consequence, in this API server.
+
+    Fault if its metrics cannot be read.
+    """
+    found = Counter[str]()
+    for each in _page(api, "/metrics", _OPEN):
+        if each.labels.get("type") == "admit":
+            found[each.labels.get("name", "")] += round(each.value)
+    return found
 
 
 def _changes(facts: Facts) -> Iterator[tuple[float, str]]:

@@ -16,9 +16,15 @@ _LISTS = {
     *("vendor.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml"),
 }
 _OF_OTHERS = {"vendor", "node_modules", "third_party"}
-_GENERATED = re.compile(r"generated\b.{0,200}?\bdo not (?:edit|modify)", re.DOTALL | re.IGNORECASE)
+# Programs that are built with such folders. What Jsonnet has there is rendered into manifests.
+_BUILT = {"", ".bazel", ".bzl", ".cjs", ".go", ".js", ".mjs", ".proto", ".py", ".ts"}
+_GENERATED = re.compile(  # in a comment
+    r"^[ \t]*(?://|/?\*|#|--|;|<!--)[^\n]*?generated\b.{0,200}?\bdo not (?:edit|modify)",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
 _HEAD = 2_000  # characters, in which a generated file says so
-_URL = re.compile(r"(?<!pkg)/apis/")  # of an API server; pkg/apis was a folder of Kubernetes
+# Of an API server, with or without a host. pkg/apis was a folder of Kubernetes.
+_URL = re.compile(r"(?<!pkg/)(?<![\w.-])apis/")
 
 
 class Packages:
@@ -39,11 +45,12 @@ class Packages:
         if self._source.kind != "other":
             return False
         is_theirs = not _OF_OTHERS.isdisjoint(self._path.parts[:-1])
+        is_theirs = is_theirs and self._path.suffix in _BUILT
         return is_theirs or _GENERATED.search(self._source.text, 0, _HEAD) is not None
 
     def hold(self, match: Match) -> bool:
         """Whether no manifest has this version: it is in the path of a package, or given."""
         text = self._source.text
         before = text[max(match.start - len("pkg/apis/"), 0) : match.start]
-        is_path = before.endswith("/") and not (before.endswith("/apis/") and _URL.search(before))
+        is_path = before.endswith("/") and not (before.endswith("apis/") and _URL.search(before))
         return is_path or self._is_given

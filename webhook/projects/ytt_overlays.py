@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from webhook.files.reading import text_of
 from webhook.files.results import Status
-from webhook.files.source import STREAM, Source
+from webhook.files.source import STREAM, TEMPLATES, Source
 from webhook.formats.migrate import migrate_text
 from webhook.projects import chart_graph, named_files
 from webhook.templates import ytt
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MERGED = re.compile("#@(?:overlay/|data/values)")
 _SIGN = "#@"
+_READ = ("yaml", *TEMPLATES)  # kinds of files that ytt may read
 
 
 def waiting(results: Iterable[FileResult], plan: Plan) -> dict[str, str]:
@@ -50,10 +51,10 @@ def _left(file: str, plan: Plan) -> str:
     """The first overlay in the repository of a file that needs manual work; empty without one."""
     for each in named_files.with_words(file, plan, (_SIGN,)):
         text = text_of(each)
-        if not ytt.has_code(text):
-            continue
         name = os.path.relpath(each)
         source, is_merged = Source.of_text(name, text), _MERGED.search(text) is not None
+        if source.kind not in _READ or not ytt.has_code(text):
+            continue
         for found in migrate_text(source, plan).located:
             place = found.place
             before = text[source.index(place.line) : source.index(place.line, place.column)]
