@@ -377,9 +377,6 @@ MISFITS = [
     pytest.param({"a": 1}, Set(ROOT, {}), id="Set: the object itself"),
     pytest.param({"a": {}}, Append(at("a"), 1), id="Append: to a map"),
     pytest.param({"a": 0}, Append(at("a"), 1), id="Append: to a number"),
-    pytest.param({"a": [["x"]]}, Append(at("a"), 1), id="Append: to a text in brackets"),
-    pytest.param({"a": "x"}, Set(at("a"), {}), id="Set: a map over a text"),
-    pytest.param({"a": [["x"]]}, Set(at("a"), {}), id="Set: a map over a text in brackets"),
     pytest.param({"l": [None]}, Append(at("l", 0), 1), id="Append: to an item that is null"),
     pytest.param({"l": [1]}, Append(at("l", 0, "a"), 1), id="Append: below a number"),
 ]
@@ -499,3 +496,26 @@ def test_all_edits_can_be_undone_and_others_made() -> None:
     assert draft.patch() == []
     draft.apply([Set(at("m", "b", "c", 1, "d"), 6)])
     assert draft.patch() == [replace("/m/b/c/1/d", 6)]
+
+
+@pytest.mark.parametrize(
+    ("held", "edit", "stays"),
+    [
+        pytest.param([["x"]], Append(at("a"), 1), True, id="to a text in brackets"),
+        pytest.param("x", Set(at("a"), {}), True, id="a map over a text"),
+        pytest.param([["x"]], Set(at("a"), {}), True, id="a map over a text in brackets"),
+        pytest.param("x", Set(at("a"), "y"), False, id="a text over a text"),
+        pytest.param([["x"]], Set(at("a"), ["y"]), False, id="a list over a list"),
+        pytest.param([1], Append(at("a"), {}), False, id="to a list"),
+    ],
+)
+def test_a_text_may_stand_for_a_field(held: Any, edit: Edit, *, stays: bool) -> None:
+    obj = {"a": deepcopy(held)}
+    Draft(deepcopy(obj)).apply([edit])
+    if stays:
+        with pytest.raises(EditError, match="/a is a text"):
+            Draft(obj).apply([edit], texts_stay=True)
+        assert obj == {"a": held}
+    else:
+        Draft(obj).apply([edit], texts_stay=True)
+        assert obj != {"a": held}

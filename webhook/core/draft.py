@@ -40,11 +40,14 @@ class Draft:
         # By id(): maps and lists that this round of edits changes.
         self._saved: dict[int, Saved] = {}
 
-    def apply(self, edits: Iterable[Edit]) -> None:
-        """Apply the edits together, or raise EditError and apply none of them."""
+    def apply(self, edits: Iterable[Edit], *, texts_stay: bool = False) -> None:
+        """Apply the edits together, or raise EditError and apply none of them.
+
+        If `texts_stay`, no map or item is written where a text is, which may stand for the field.
+        """
         edits = tuple(edits)
         for edit in edits:
-            _check(self.object, edit)
+            _check(self.object, edit, texts_stay=texts_stay)
         self._saved.clear()
         try:
             self._apply(edits)
@@ -250,7 +253,7 @@ def _depth_and_position(at: Path) -> tuple[int, int]:
     return len(at), at[-1] if isinstance(at[-1], int) else -1
 
 
-def _check(obj: dict[str, Any], edit: Edit) -> None:
+def _check(obj: dict[str, Any], edit: Edit, *, texts_stay: bool) -> None:
     """Raise EditError unless the edit fits the object."""
     path = place_of(edit)
     if not path:
@@ -272,6 +275,8 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
             if must_be_there:
                 raise EditError(f"{path} does not exist ({edit})")
             return
+    if texts_stay and _holds_more(edit) and _is_text(here):
+        raise EditError(f"{path} is a text ({edit})")
     if why := _misfit(edit, here, holder):
         raise EditError(f"{path} {why} ({edit})")
 
@@ -282,8 +287,6 @@ def _misfit(edit: Edit, here: Any, holder: Any) -> str:
         isinstance(here, list) or (here is None and isinstance(holder, dict))
     ):
         return "is no list"
-    if _holds_more(edit) and _is_text(here):
-        return "is a text"
     if isinstance(edit, Rename) and (isinstance(holder, list) or edit.name in holder):
         return f"cannot be called {edit.name}"
     return ""

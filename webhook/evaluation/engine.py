@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913  # the options of a run
                 found = _excepted(found, pod, cx)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
-                draft.apply(edits)
+                draft.apply(edits, texts_stay=True)
                 pod = Pod(obj, at)
         except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
             if is_typed(pod.raw):  # otherwise the pod is malformed
@@ -118,7 +118,7 @@ def run_on_object(
             found = _allowed(found, mode, cx, on_finding)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
-                draft.apply(edits)
+                draft.apply(edits, texts_stay=True)
         except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
             failed.append((rule.CODE, error))
         else:
