@@ -43,7 +43,7 @@ demo-cluster: dev cluster  ## the same, judged by a real API server and schedule
 
 test: unit programs newest test-cluster  ## everything but the real nodes
 
-unit: dev  ## what runs in one process, in about three minutes; core and rules with coverage
+unit: dev  ## what runs in one process; core and rules with coverage
 	@$(PY) -m coverage erase
 	@$(COVERED) $(DECIDING) & deciding=$$!; $(COVERED) $(KNOWING) & knowing=$$!; \
 	$(PY) -m pytest -q -m "hypothesis or large" $(PURE); properties=$$?; \
