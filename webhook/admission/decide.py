@@ -202,10 +202,8 @@ class Decider:
             return outcome.NOTHING if large else self._unfinished(path, review, made.over, cx)
         if path not in _CHANGING:
             came = outcome.judged(made.findings, cx)
-            denial = (
-                f"{came.denial}\n{_AGAIN}" if came.denial and cx.labels_unknown else came.denial
-            )
-            return replace(came, denial=denial)
+            is_unsure = came.denial and cx.labels_unknown
+            return replace(came, denial=f"{came.denial}\n{_AGAIN}") if is_unsure else came
         came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
         if path == GUARD and (fault := came.fault):  # admitting it would bypass the guard
             return self._unfinished(path, review, fault["error"], cx, level=fault["level"])
@@ -331,8 +329,9 @@ class Decider:
     def _made_context(self, namespace: str, known: Known) -> Context:
         if known:
             cx = replace(self._context(namespace), **dict(known))
-            strict = strictest_modes(self.settings.policy, namespace) if cx.labels_unknown else None
-            return replace(cx, modes=strict or cx.modes)
+            if not cx.labels_unknown:
+                return cx
+            return replace(cx, modes=strictest_modes(self.settings.policy, namespace))
         namespaces = self.inventory.namespaces if self.inventory is not None else {}
         labels = namespaces.get(namespace, {})
         modes = modes_for(self.settings.policy, namespace, labels)
